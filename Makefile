@@ -1,0 +1,93 @@
+# proverq. `make help` lists the targets; README.md tells the two that matter: `make demo` and `make check`.
+#
+#   SAN=address,undefined | thread   sanitizer build, in a folder of its own
+#   CUDA=0                           build without CUDA although nvcc is there
+#   ARCHS=all                        device code for sm_80, 86, 89, 90 and PTX (default: sm_90 and PTX)
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := build
+
+SAN ?=
+B   := build$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
+comma := ,
+
+# --- C ------------------------------------------------------------------------------------------------
+CC       ?= gcc
+AR       ?= ar
+PKGS     := libpq libcurl libcrypto jansson libmicrohttpd
+WARN     := -Wall -Wextra -Wconversion -Wshadow -Werror   # a conversion that loses bits is a bug in field code
+WARN     += -Wstrict-prototypes -Wmissing-prototypes      # what is not in a header is static
+WARN     += -Wwrite-strings -Wpointer-arith -Wundef -Wvla
+HARDEN   := -fstack-protector-strong -D_FORTIFY_SOURCE=2 -fPIE
+CPPFLAGS += -I. -I$(B)/gen -D_GNU_SOURCE $(shell pkg-config --cflags $(PKGS))
+CFLAGS   ?= -O3 -g
+CFLAGS   += -std=c11 $(WARN) $(HARDEN) -pthread -fno-strict-aliasing # zkey bytes are read as limbs
+LDFLAGS  += -pthread -pie -Wl,-z,relro,-z,now
+LDLIBS   += $(shell pkg-config --libs $(PKGS)) -lm -ldl -lrt
+ifneq ($(SAN),)
+  SANFLAGS := -fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all
+  CFLAGS   := $(filter-out -D_FORTIFY_SOURCE=2,$(CFLAGS)) $(SANFLAGS)
+  LDFLAGS  += $(SANFLAGS)
+endif
+ADX := $(if $(filter x86_64,$(shell uname -m)),-mbmi2 -madx)
+
+# --- CUDA ---------------------------------------------------------------------------------------------
+NVCC ?= $(firstword $(wildcard /usr/local/cuda/bin/nvcc) $(shell command -v nvcc))
+CUDA ?= $(if $(NVCC),1,0)
+include $(wildcard gpu/cuda/cuda.mk)
+
+# --- what is built ------------------------------------------------------------------------------------
+# Curve files are compiled twice, for any processor and for those with MULX/ADX; cpu_curve.c chooses at run time.
+CURVES    := $(wildcard gpu/cpu/curve_*.c)
+GPU_SRC   := $(filter-out $(CURVES),$(wildcard gpu/*.c gpu/cpu/*.c))
+GPU_OBJ   := $(GPU_SRC:%.c=$(B)/%.o) $(CURVES:%.c=$(B)/%.portable.o) $(if $(ADX),$(CURVES:%.c=$(B)/%.adx.o))
+SVC_SRC   := $(filter-out service/main.c,$(wildcard service/*.c))
+SQL_FILES := $(sort $(wildcard sql/*.sql migrations/*.sql))
+SVC_OBJ   := $(SVC_SRC:%.c=$(B)/%.o) $(B)/gen/embedded.o
+GPU_LIB   := $(B)/libproverq-gpu.a
+SVC_LIB   := $(B)/libproverq-service.a
+TEST_SRC  := $(wildcard tests/gpu/test_*.c tests/service/test_*.c)
+TEST_BIN  := $(TEST_SRC:%.c=$(B)/%)
+HELP_SRC  := $(filter-out $(TEST_SRC),$(wildcard tests/gpu/*.c tests/service/*.c))
+HELP_OBJ  := $(HELP_SRC:%.c=$(B)/%.o)
+
+.PHONY: build
+build: $(B)/proverq
+
+$(B)/proverq: $(B)/service/main.o $(SVC_LIB) $(GPU_LIB)
+	$(CC) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) $(LDLIBS)
+
+$(GPU_LIB): $(GPU_OBJ) $(CUDA_OBJ)
+$(SVC_LIB): $(SVC_OBJ)
+%.a:
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$(B)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CUDA_DEFS) $(CFLAGS) -MMD -MP -c -o $@ $<
+$(B)/%.portable.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -DCURVE_ISA=portable -MMD -MP -c -o $@ $<
+$(B)/%.adx.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(ADX) -DCURVE_ISA=adx -MMD -MP -c -o $@ $<
+
+# SQL is compiled in: one symbol per file (service/embedded.h).
+$(B)/gen/embedded.c: service/embed.sh $(SQL_FILES)
+	@mkdir -p $(@D)
+	bash service/embed.sh $(SQL_FILES) > $@
+$(B)/gen/embedded.o: $(B)/gen/embedded.c
+	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+# --- tests --------------------------------------------------------------------------------------------
+$(B)/tests/%: $(B)/tests/%.o $(HELP_OBJ) $(SVC_LIB) $(GPU_LIB)
+	$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(SVC_LIB) $(GPU_LIB) $(CUDA_LIBS) $(LDLIBS) -lcheck -lsubunit -lgmp
+
+.PHONY: clean
+clean:
+	rm -rf build
+
+-include $(shell find $(B) -name '*.d' 2>/dev/null)

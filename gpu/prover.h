@@ -1,0 +1,99 @@
+/* Proving: a device, keys on it, and proofs under way.
+ *
+ *     device_open("auto") -> key_load(device, zkey) -> prove_start(key, k witnesses)
+ *         -> prove_wait_inputs   the witness buffers may be reused
+ *         -> prove_wait_device   the device has done its part
+ *         -> prove_finish        host tail; the proofs
+ *
+ * A device belongs to one process. At most PROVE_SLOTS proofs are under way per device: prove_start
+ * blocks while both slots are taken. prove_start may be called from several threads; each pending
+ * proof belongs to one thread at a time. Results are not verified here (verify.h).
+ */
+#ifndef PROVERQ_PROVER_H
+#define PROVERQ_PROVER_H
+
+#include "gpu/error.h"
+#include "gpu/proof.h"
+#include "gpu/zkey.h"
+
+enum { PROVE_SLOTS = 2 };
+
+/* The steps of a proof, in the order in which a timeline shows them.
+ *        id               name           meaning */
+#define PROVE_STEP_TABLE(X)                                                                        \
+    X(PROVE_STEP_COPY_IN, "copy_in", "the witness goes to the device")                             \
+    X(PROVE_STEP_MATVEC, "matvec", "A*w and B*w, sparse matrix times witness")                     \
+    X(PROVE_STEP_NTT, "ntt", "the quotient's coefficients: transforms on the odd coset")           \
+    X(PROVE_STEP_MSM_A, "msm_a", "multi-scalar multiplication over A, G1")                         \
+    X(PROVE_STEP_MSM_B1, "msm_b1", "multi-scalar multiplication over B, G1")                       \
+    X(PROVE_STEP_MSM_B2, "msm_b2", "multi-scalar multiplication over B, G2")                       \
+    X(PROVE_STEP_MSM_C, "msm_c", "multi-scalar multiplication over C, G1")                         \
+    X(PROVE_STEP_MSM_H, "msm_h", "multi-scalar multiplication over H, G1")                         \
+    X(PROVE_STEP_COPY_OUT, "copy_out", "the sums come back from the device")                       \
+    X(PROVE_STEP_FINISH, "finish", "host tail: blinding, affine form")
+
+enum prove_step {
+#define X(id, name, meaning) id,
+    PROVE_STEP_TABLE(X)
+#undef X
+        PROVE_STEP_COUNT
+};
+
+const char *prove_step_name(enum prove_step step);
+const char *prove_step_meaning(enum prove_step step);
+
+/* When a step ran, on the host's CLOCK_MONOTONIC in nanoseconds. Steps of a CUDA device overlap. */
+struct prove_span {
+    enum prove_step step;
+    int64_t start_ns, duration_ns;
+};
+
+struct device;  /* opaque; owned by the caller of device_open */
+struct key;     /* a key on a device; owned by the caller of key_load */
+struct pending; /* a proof under way; prove_finish or prove_abandon ends it */
+
+/* Opens `spec`: "cpu" (all cores), "cuda:N", or "auto" (the first CUDA device that works, else the
+ * CPU; say which with device_name). A demanded device that is missing is ERR_DEVICE_MISSING.
+ * `threads` bounds the CPU threads used by a CPU device, 0 for all. */
+MUST_USE enum err device_open(const char *spec, unsigned threads, struct device **out,
+                              struct error *error);
+void device_close(struct device *device); /* after its keys are freed */
+
+/* "cpu" or "cuda:N", and one line that describes it for people. Both live as long as the device. */
+const char *device_name(const struct device *device);
+const char *device_description(const struct device *device);
+
+/* Bytes of device memory that key_load would take for this key and that PROVE_SLOTS proofs need
+ * beside it: a dry run of the code that allocates. */
+MUST_USE enum err key_memory(struct device *device, const struct zkey *zkey, size_t *key_bytes,
+                             size_t *scratch_bytes, struct error *error);
+
+/* Puts the key on the device. `zkey` must stay open until key_free. ERR_DEVICE_MEMORY when it does
+ * not fit. */
+MUST_USE enum err key_load(struct device *device, const struct zkey *zkey, struct key **out,
+                           struct error *error);
+void key_free(struct key *key); /* NULL may be freed; no proof may be pending */
+
+/* Memory for witnesses that the device reads at full speed (pinned on CUDA). */
+MUST_USE enum err device_host_alloc(struct device *device, size_t bytes, void **out,
+                                    struct error *error);
+void device_host_free(struct device *device, void *memory);
+
+/* Starts k proofs (1 <= k; only 1 is supported now: ERR_UNSUPPORTED otherwise) of witnesses[i],
+ * each the key's n_vars plain values below r with value 0 equal to 1 (wtns.h checks that). The
+ * witnesses must stay unchanged until prove_wait_inputs returns. r and s of each proof are drawn
+ * from getrandom by rejection, full width. */
+MUST_USE enum err prove_start(struct key *key, const struct scalar *const *witnesses, size_t k,
+                              struct pending **out, struct error *error);
+MUST_USE enum err prove_wait_inputs(struct pending *pending, struct error *error);
+MUST_USE enum err prove_wait_device(struct pending *pending, struct error *error);
+
+/* Waits for what is left, writes k proofs and ends `pending`, also when it fails. `spans`
+ * (PROVE_STEP_COUNT of them, or NULL) gets *n_spans steps. */
+MUST_USE enum err prove_finish(struct pending *pending, struct proof *proofs,
+                               struct prove_span *spans, size_t *n_spans, struct error *error);
+
+/* Waits and drops the result. NULL is allowed. */
+void prove_abandon(struct pending *pending);
+
+#endif
