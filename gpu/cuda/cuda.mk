@@ -1,0 +1,31 @@
+# The CUDA part of the build, included by the Makefile. Device code is built for sm_90 with PTX for
+# what comes after; ARCHS=all adds sm_80, 86 and 89. Nothing needs relocatable device code.
+#
+#   make check-gpu [ONLY=ntt,prove,...]   what only a card can show; needs nvcc and gcc, no other package
+#   make bench-gpu [ONLY=...]             the figures of tests/bench/RESULTS.md
+
+CUDA_SRC :=
+CUDA_OBJ :=
+CUDA_DEFS :=
+CUDA_LIBS :=
+
+ifeq ($(CUDA)$(SAN),1) # sanitizers watch host code; the card has compute-sanitizer
+ARCHS     ?= 90
+SM        := $(if $(filter all,$(ARCHS)),80 86 89 90,$(ARCHS))
+GENCODE   := $(foreach a,$(SM),-gencode arch=compute_$(a),code=sm_$(a))
+GENCODE   += -gencode arch=compute_$(lastword $(SM)),code=compute_$(lastword $(SM))
+CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
+
+CUDA_SRC  := $(wildcard gpu/cuda/*.cu)
+CUDA_OBJ  := $(CUDA_SRC:%.cu=$(B)/%.o)
+CUDA_DEFS := -DPROVERQ_CUDA
+CUDA_LIBS := -L$(CUDA_HOME)/lib64 -lcudart_static -lstdc++ -lpthread
+
+# -Wconversion stays with the C files: the runtime's own headers and nvcc's stubs do not pass it.
+NVCCFLAGS := -O3 -g -lineinfo -std=c++17 -Xcompiler -Wall,-Wextra,-Wshadow,-Werror,-fPIE -Werror all-warnings
+NVCCFLAGS += $(GENCODE)
+
+$(B)/%.o: %.cu
+	@mkdir -p $(@D)
+	$(NVCC) -I. $(CUDA_DEFS) $(NVCCFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+endif
