@@ -18,7 +18,8 @@ struct wtns {
     struct mapped_file *file; /* NULL when parsed from memory */
 };
 
-/* Maps and checks the witness at `path`. The caller closes it; NULL may be closed. */
+/* Reads and checks the witness at `path`, in memory that nobody else can change afterwards (see
+ * mapped_file.h) and that is wiped on closing. The caller closes it; NULL may be closed. */
 MUST_USE enum err wtns_open(const char *path, struct wtns **out, struct error *error);
 
 /* The same for `size` bytes at `bytes`, which stay the caller's and must outlive the result. */

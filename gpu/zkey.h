@@ -17,6 +17,10 @@
  * witness value gives the product in Montgomery form. */
 enum { ZKEY_COEFFICIENT_BYTES = 12 + SCALAR_BYTES };
 
+/* The name of the contribution in section 10 by which a key of `proverq setup` is known: snarkjs
+ * shows it, and keeps it when it adds contributions of its own. */
+#define ZKEY_INSECURE_NAME "INSECURE: made by proverq setup"
+
 /* Points are affine, Montgomery form, little-endian, coordinates of n8q bytes without padding:
  * G1 is x,y (2*n8q bytes), G2 is x0,x1,y0,y1 (4*n8q bytes). Infinity is all zero bytes. */
 struct zkey {
