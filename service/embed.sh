@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Prints C that holds the given SQL files (paths from the top of the source tree): see service/embedded.h.
+#     bash service/embed.sh migrations/*.sql sql/*/*.sql > embedded.c
+set -euo pipefail
+
+symbol_of() {
+    local symbol=${1%.sql}
+    echo "${symbol//[^A-Za-z0-9]/_}"
+}
+
+# Bytes, not string literals: C11 promises only 4095 characters of those.
+print_bytes() {
+    echo "static const char $(symbol_of "$1")[] = {"
+    od -An -v -t d1 -w20 "$1" | sed -E 's/^ +//; s/ +/,/g; s/$/,/'
+    echo "0};"
+}
+
+print_table() {
+    local folder=$1 file name
+    shift
+    echo "const struct embedded_file embedded_${folder##*/}[] = {"
+    for file in "$@"; do
+        name=${file#"$folder/"}
+        [ "$name" != "$file" ] || continue
+        echo "    {\"$file\", \"${name%.sql}\", $(symbol_of "$file")},"
+    done
+    echo "    {NULL, NULL, NULL}};"
+}
+
+echo '#include "service/embedded.h"'
+for file in "$@"; do print_bytes "$file"; done
+for folder in migrations sql/functions sql/views sql/statements; do print_table "$folder" "$@"; done
