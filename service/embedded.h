@@ -4,6 +4,7 @@
 #define PROVERQ_EMBEDDED_H
 
 #include <stddef.h>
+#include <string.h>
 
 struct embedded_file {
     const char *path; /* sql/statements/claim.sql, migrations/0001_initial.up.sql */
@@ -17,15 +18,10 @@ extern const struct embedded_file embedded_functions[];  /* sql/functions/ */
 extern const struct embedded_file embedded_views[];      /* sql/views/ */
 extern const struct embedded_file embedded_statements[]; /* sql/statements/ */
 
-/* The file called `name` in a table, or NULL. */
-static inline const struct embedded_file *embedded_find(const struct embedded_file *table,
-                                                        const char *name) {
-    for (; table->path; table++) {
-        const char *a = table->name, *b = name;
-        while (*a && *a == *b)
-            a++, b++;
-        if (*a == *b) return table;
-    }
+/* The text of sql/statements/NAME.sql, or NULL when there is no such file. */
+static inline const char *embedded_statement(const char *name) {
+    for (const struct embedded_file *file = embedded_statements; file->path; file++)
+        if (strcmp(file->name, name) == 0) return file->text;
     return NULL;
 }
 
