@@ -18,10 +18,11 @@ extern const struct embedded_file embedded_functions[];  /* sql/functions/ */
 extern const struct embedded_file embedded_views[];      /* sql/views/ */
 extern const struct embedded_file embedded_statements[]; /* sql/statements/ */
 
-/* The text of sql/statements/NAME.sql, or NULL when there is no such file. */
-static inline const char *embedded_statement(const char *name) {
-    for (const struct embedded_file *file = embedded_statements; file->path; file++)
-        if (strcmp(file->name, name) == 0) return file->text;
+/* The file called `name` in a table, or NULL. */
+static inline const struct embedded_file *embedded_find(const struct embedded_file *table,
+                                                        const char *name) {
+    for (; table->path; table++)
+        if (strcmp(table->name, name) == 0) return table;
     return NULL;
 }
 
