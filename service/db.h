@@ -5,10 +5,9 @@
  * compares those types with what the server says, so that bad SQL, or a schema of another version,
  * stops the start and nothing later. Parameters and results travel in binary.
  *
- * Types, a letter each:   b bool   s int2   i int4   l int8   t text (or an enum; in columns also
- * name and varchar)   x bytea   u uuid   j jsonb (parameters only, given as text)   v void
- * (columns) and arrays in capitals:   S int2[]   L int8[]   T text[]   U uuid[]   Z timestamptz[]
- * X bytea[]
+ * Types, a letter each:   b bool   s int2   i int4   l int8   t text (or varchar, name, an enum)
+ * x bytea   u uuid   z timestamptz   j jsonb (parameters only, given as text)   v void (columns
+ * only) and arrays, parameters only:   S int2[]   L int8[]   U uuid[]   Z timestamptz[]
  *
  *     static const struct db_statement claim = {"claim", "iLii", "liiulbxt"};
  *     TRY(db_run(db, &claim, DB_PARAMS(db_int(prover), db_int8_array(ids, n), ...), &rows, error));
@@ -75,7 +74,8 @@ struct db_param {
 static inline struct db_param db_null(void) {
     return (struct db_param){.kind = DB_NULL};
 }
-/* For b, s, i and l; a number that the type cannot hold is ERR_INTERNAL. */
+/* For b, s, i, l and z (microseconds since 1970-01-01 UTC). A number that the type cannot hold is
+ * ERR_INTERNAL. */
 static inline struct db_param db_int(int64_t number) {
     return (struct db_param){.kind = DB_INT, .number = number};
 }
@@ -131,7 +131,7 @@ int db_server_version(const struct db *db);
 /* --- results; a value of a NULL is 0, "", no bytes --- */
 int db_rows(const struct db_result *result);
 bool db_is_null(const struct db_result *result, int row, int column);
-int64_t db_get_int(const struct db_result *result, int row, int column); /* b, s, i, l */
+int64_t db_get_int(const struct db_result *result, int row, int column); /* b, s, i, l, z */
 bool db_get_bool(const struct db_result *result, int row, int column);
 /* Text and bytes live until db_free. Text ends with a NUL. */
 const char *db_get_text(const struct db_result *result, int row, int column);
