@@ -49,7 +49,7 @@ SVC_OBJ   := $(SVC_SRC:%.c=$(B)/%.o) $(B)/gen/embedded.o
 GPU_LIB   := $(B)/libproverq-gpu.a
 SVC_LIB   := $(B)/libproverq-service.a
 TEST_SRC  := $(wildcard tests/gpu/test_*.c tests/service/test_*.c)
-TEST_BIN  := $(TEST_SRC:%.c=$(B)/%)
+TEST_BIN  := $(TEST_SRC:%.c=$(B)/%) $(CUDA_TEST_BIN)
 HELP_SRC  := $(filter-out $(TEST_SRC),$(wildcard tests/gpu/*.c tests/service/*.c))
 HELP_OBJ  := $(HELP_SRC:%.c=$(B)/%.o)
 

@@ -54,8 +54,7 @@ enum err device_memory(size_t bytes, void **out, struct error *error) {
     if (result == cudaSuccess) return ERR_NONE;
     (void)cudaGetLastError();
     *out = NULL;
-    if (result == cudaErrorMemoryAllocation)
-        return out_of_memory(bytes, "device memory", error);
+    if (result == cudaErrorMemoryAllocation) return out_of_memory(bytes, "device memory", error);
     return cuda_result(result, "allocating device memory", error);
 }
 
@@ -73,8 +72,8 @@ static void keep_out_of_dumps(void *memory, size_t bytes) {
 
 enum err pinned_memory(size_t bytes, void **out, struct error *error) {
     *out = NULL;
-    cudaError_t result = injected() ? cudaErrorMemoryAllocation
-                                    : cudaHostAlloc(out, bytes, cudaHostAllocPortable);
+    cudaError_t result =
+        injected() ? cudaErrorMemoryAllocation : cudaHostAlloc(out, bytes, cudaHostAllocPortable);
     if (result != cudaSuccess) {
         (void)cudaGetLastError();
         *out = NULL;

@@ -29,3 +29,13 @@ $(B)/%.o: %.cu
 	@mkdir -p $(@D)
 	$(NVCC) -I. $(CUDA_DEFS) $(NVCCFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 endif
+
+# Device code compiled for the host and tested there, with or without nvcc.
+CXX           ?= g++
+CUDA_TEST_BIN := $(patsubst %.cu,$(B)/%,$(wildcard tests/gpu/test_cuda_*.cu))
+
+$(B)/tests/gpu/test_cuda_%.o: tests/gpu/test_cuda_%.cu
+	@mkdir -p $(@D)
+	$(CXX) -x c++ -std=c++17 -O2 -g -I. -Wall -Wextra -Wshadow -Werror -fPIE $(SANFLAGS) -MMD -MP -c -o $@ $<
+$(B)/tests/gpu/test_cuda_%: $(B)/tests/gpu/test_cuda_%.o $(GPU_LIB)
+	$(CXX) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) $(LDLIBS) -lcheck -lsubunit -lgmp

@@ -1,0 +1,33 @@
+#include "gpu/cuda/ntt.cuh"
+
+template <class P>
+static __global__ void table_kernel(struct ntt_seeds<P> seeds, field<P> *memory, size_t entries) {
+    size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
+    if (i < entries) memory[i] = ntt_table_entry(seeds, (uint32_t)i);
+}
+
+template <class P>
+enum err ntt_table_fill(cudaStream_t stream, const struct ntt_table<P> &table,
+                        struct error *error) {
+    size_t entries = ntt_table_entries<P>(table.log_n);
+    table_kernel<<<(unsigned)((entries + 255) / 256), 256, 0, stream>>>(ntt_make_seeds<P>(),
+                                                                        table.memory, entries);
+    return cuda_launched("making the table of twiddles", error);
+}
+
+/* Small transforms take small tiles, so that more multiprocessors have one. */
+enum { LOG_SMALL = 16 };
+
+template <class P>
+enum err ntt_run(cudaStream_t stream, enum ntt_kind kind, unsigned log_n, field<P> *const *arrays,
+                 unsigned count, const struct ntt_table<P> &table, struct error *error) {
+    if (log_n < LOG_SMALL)
+        ntt_launch<P, 8, 2, 8>(stream, kind, log_n, arrays, count, table);
+    else
+        ntt_launch<P, 10, 3, 4>(stream, kind, log_n, arrays, count, table);
+    return cuda_launched("launching a transform", error);
+}
+
+template enum err ntt_table_fill(cudaStream_t, const struct ntt_table<bn254_fr> &, struct error *);
+template enum err ntt_run(cudaStream_t, enum ntt_kind, unsigned, field<bn254_fr> *const *, unsigned,
+                          const struct ntt_table<bn254_fr> &, struct error *);
