@@ -3,7 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
-static const struct curve_info curves[CURVE_COUNT] = {
+const struct curve_info curve_infos[CURVE_COUNT] = {
     [CURVE_BN254] =
         {
             .id = CURVE_BN254,
@@ -34,7 +34,7 @@ static const struct curve_info curves[CURVE_COUNT] = {
 };
 
 const struct curve_info *curve_info(enum curve_id id) {
-    return &curves[id];
+    return &curve_infos[id];
 }
 
 const struct curve_info *curve_by_name(const char *name) {
@@ -47,14 +47,14 @@ const struct curve_info *curve_by_name(const char *name) {
         {"bls12-381", CURVE_BLS12_381}, {"bls12_381", CURVE_BLS12_381},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcasecmp(name, names[i].name) == 0) return &curves[names[i].id];
+        if (strcasecmp(name, names[i].name) == 0) return &curve_infos[names[i].id];
     return NULL;
 }
 
 const struct curve_info *curve_by_scalar_modulus(const uint8_t *r_le, size_t n) {
     if (n != SCALAR_BYTES) return NULL;
     for (size_t i = 0; i < CURVE_COUNT; i++)
-        if (memcmp(curves[i].r, r_le, n) == 0) return &curves[i];
+        if (memcmp(curve_infos[i].r, r_le, n) == 0) return &curve_infos[i];
     return NULL;
 }
 

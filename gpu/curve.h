@@ -39,6 +39,7 @@ struct g2_point {
     uint8_t x[2][COORD_BYTES], y[2][COORD_BYTES];
 };
 
+extern const struct curve_info curve_infos[CURVE_COUNT];
 const struct curve_info *curve_info(enum curve_id id);
 
 /* The curve called `name` ("bn128", "bn254", "bls12381", "bls12-381"), or NULL. */

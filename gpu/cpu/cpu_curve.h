@@ -106,4 +106,8 @@ void setup_key_free(struct setup_key *key);
 /* The table for a curve; the fastest that this processor runs. */
 const struct cpu_curve *cpu_curve(enum curve_id id);
 
+/* The table compiled for `isa`, or NULL when this processor or build does not have it: for tests
+ * and benchmarks. */
+const struct cpu_curve *cpu_curve_isa(enum curve_id id, const char *isa);
+
 #endif

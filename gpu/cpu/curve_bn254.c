@@ -1,0 +1,9 @@
+/* BN254: its arithmetic, what is built on it, and its table. */
+#define CURVE_NAME bn254
+#define CURVE_ID   CURVE_BN254
+
+#include "gpu/cpu/curve_start.inc"
+
+#include "gpu/cpu/bn254.inc"
+
+#include "gpu/cpu/table.inc"

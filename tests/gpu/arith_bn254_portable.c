@@ -1,0 +1,5 @@
+#define CURVE_NAME bn254
+#define CURVE_ID   CURVE_BN254
+#define CURVE_ISA  portable
+#define ARITH_FILE "gpu/cpu/bn254.inc"
+#include "tests/gpu/arith.inc"
