@@ -106,6 +106,8 @@ enum command {
       "private network that webhooks may reach, such as 10.0.0.0/8 (default: none)")               \
     X(webhook_http, FLAG, "webhook-http", NULL, NULL, FOR_FINALIZER,                               \
       "deliver to http:// endpoints too, unencrypted")                                             \
+    X(webhook_ca, STRING, "webhook-ca", "FILE", "", FOR_FINALIZER,                                 \
+      "certificate authorities that endpoints must be certified by (default: the system's)")       \
     X(webhook_timeout_ms, DURATION, "webhook-timeout", "TIME", "15s", FOR_FINALIZER,               \
       "time that an endpoint has to answer")                                                       \
     X(webhook_parallel, COUNT, "webhook-parallel", "N", "64", FOR_FINALIZER,                       \

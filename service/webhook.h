@@ -1,0 +1,71 @@
+/* Webhook delivery over HTTPS: many requests under way in one thread, signed as the Standard
+ * Webhooks specification (2024) says.
+ *
+ * A message is one POST of the stored bytes to one endpoint. The headers are webhook-id (the same
+ * in every attempt: the consumer's key for recognising repetitions), webhook-timestamp (of this
+ * attempt) and webhook-signature: HMAC-SHA256 over "id.timestamp.body". Whether it succeeded, and
+ * when the next attempt is due, the database decides from the result.
+ *
+ * The only module that knows libcurl.
+ */
+#ifndef PROVERQ_WEBHOOK_H
+#define PROVERQ_WEBHOOK_H
+
+#include "service/address.h"
+#include "service/uuid.h"
+
+struct webhook_settings {
+    struct address_filter filter;
+    bool http;           /* http:// endpoints too */
+    uint32_t timeout_ms; /* for the whole exchange; connecting may take a third of it */
+    const char *ca_file; /* authorities that certify endpoints; "" for the system's */
+};
+
+struct webhook_message {
+    struct uuid delivery; /* webhook-id is msg_ and its 32 hexadecimal digits */
+    struct uuid token;    /* handed back with the result */
+    const char *url;
+    const char *secret; /* whsec_<base64 of 24 to 64 bytes> */
+    const char *body;
+};
+
+struct webhook_result {
+    struct uuid delivery, token;
+    int status;        /* of the answer; 0 when there was none */
+    char error[512];   /* empty after a 2xx; else what happened, with peer and first bytes of the
+                          answer, printable */
+    int retry_after_s; /* of the answer; 0 when it did not say */
+    int64_t duration_ms;
+};
+
+struct webhook_client; /* opaque; used by one thread, but for webhook_wake */
+
+MUST_USE enum err webhook_client_open(const struct webhook_settings *settings,
+                                      struct webhook_client **out, struct error *error);
+void webhook_client_close(
+    struct webhook_client *client); /* drops what is under way; NULL is fine */
+
+/* Starts a delivery; copies the message. What is wrong with it (ERR_INPUT: URL, secret) becomes its
+ * result like an answer would, so only ERR_HOST_MEMORY and ERR_INTERNAL are returned. */
+MUST_USE enum err webhook_start(struct webhook_client *client,
+                                const struct webhook_message *message, struct error *error);
+
+/* Works on what is under way until something has ended, webhook_wake is called, or `timeout_ms`
+ * have passed. */
+MUST_USE enum err webhook_wait(struct webhook_client *client, int timeout_ms, struct error *error);
+void webhook_wake(struct webhook_client *client); /* from any thread */
+
+/* Takes the result of a delivery that has ended, if there is one. */
+bool webhook_take(struct webhook_client *client, struct webhook_result *out);
+
+/* Deliveries started whose result has not been taken. */
+size_t webhook_under_way(const struct webhook_client *client);
+
+enum { WEBHOOK_SIGNATURE_BYTES = 48 };
+
+/* "v1,<base64>", the value of webhook-signature. ERR_INPUT for a malformed secret. */
+MUST_USE enum err webhook_sign(const char *secret, const char *id, int64_t timestamp,
+                               const char *body, size_t body_bytes,
+                               char out[WEBHOOK_SIGNATURE_BYTES], struct error *error);
+
+#endif
