@@ -54,7 +54,7 @@ HELP_SRC  := $(filter-out $(TEST_SRC),$(wildcard tests/gpu/*.c tests/service/*.c
 HELP_OBJ  := $(HELP_SRC:%.c=$(B)/%.o)
 
 .PHONY: build
-build: $(B)/proverq
+build: $(B)/proverq ## compile build/proverq (what plain `make` does)
 
 $(B)/proverq: $(B)/service/main.o $(SVC_LIB) $(GPU_LIB)
 	$(CC) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) $(LDLIBS)
@@ -86,8 +86,37 @@ $(B)/gen/embedded.o: $(B)/gen/embedded.c
 $(B)/tests/%: $(B)/tests/%.o $(HELP_OBJ) $(SVC_LIB) $(GPU_LIB)
 	$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(SVC_LIB) $(GPU_LIB) $(CUDA_LIBS) $(LDLIBS) -lcheck -lsubunit -lgmp
 
-.PHONY: clean
-clean:
+.PHONY: tests check lint sanitizers
+tests: $(TEST_BIN)
+
+check: ## run every test and check (README.md); ONLY="unit lint" runs these parts
+	tests/check.sh $(ONLY)
+
+lint: ## formatting, static analysis, the layer rules, the documentation of options
+	tests/lint.sh
+
+sanitizers: ## the unit tests under ASan and UBSan, those with threads under TSan
+	tests/check.sh sanitizers
+
+# --- for people ---------------------------------------------------------------------------------------
+.PHONY: help deps demo demo-stop bench clean
+demo: ## see it work: builds, starts a private PostgreSQL in .demo/, proves real jobs
+	contrib/scripts/demo.sh
+
+demo-stop: ## stop what `make demo` started and remove .demo/
+	contrib/scripts/demo.sh stop
+
+bench: ## proverq against snarkjs (and rapidsnark, if it is on PATH), each proof verified
+	tests/bench/compare.sh
+
+deps: ## install the Debian or Ubuntu packages that are missing
+	contrib/scripts/install-packages.sh
+
+clean: ## remove what was built
 	rm -rf build
+
+help: ## this list
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -n '3,6s/^#//p' Makefile
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# Everything that checks proverq, part by part: what `make check` runs.
+#
+#   check.sh            all parts
+#   check.sh PART ...   packages, build, unit, sql, circuits, service, readme, lint, sanitizers, valgrind
+#
+# Each part's output is in build/check/PART.log; here come its closing lines, how long it took, and in the end the sum.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit
+out=$PWD/build/check
+passed=0 failed=0 times=''
+jobs=$(nproc)
+export MAKEFLAGS='' # a dry run or -k of the caller is not for what is run here
+
+# Adds the closing lines of Check and of our own scripts to the sums; prints "passed failed" for one log.
+tally() {
+    sed -nE -e 's/^[0-9]+%: Checks: ([0-9]+), Failures: ([0-9]+), Errors: ([0-9]+)$/\1 \2 \3/p' \
+        -e 's/^([0-9]+) passed, ([0-9]+) failed$/\1 \2 - 0/p' "$1" |
+        awk '$3 == "-" { p += $1; f += $2; next } { p += $1 - $2 - $3; f += $2 + $3 } END { print p + 0, f + 0 }'
+}
+
+part() {
+    local name=$1 log=$out/$1.log start=$SECONDS status ran wrong took
+    shift
+    echo "== $name"
+    "$@" >"$log" 2>&1 </dev/null
+    status=$?
+    took=$((SECONDS - start))
+    read -r ran wrong < <(tally "$log")
+    if [ $status -ne 0 ] && [ "$wrong" -eq 0 ]; then wrong=1; fi
+    if [ $status -eq 0 ] && [ "$ran" -eq 0 ]; then ran=1; fi
+    passed=$((passed + ran)) failed=$((failed + wrong))
+    grep -E '^[0-9]+%: Checks:|^[0-9]+ passed, [0-9]+ failed$' "$log" | sed 's/^/   /'
+    if [ "$wrong" -gt 0 ]; then
+        grep -E '^  FAIL|^tests/.*:[FE]:|: error:|^make.*Error' "$log" | head -n 40
+        echo "   --- the end of $log:"
+        tail -n 30 "$log" | sed 's/^/   /'
+    fi
+    times+=$(printf '%-12s %5d s   %5d passed, %d failed' "$name" $took "$ran" "$wrong")$'\n'
+}
+
+build() {
+    nice make -j"$jobs" build tests
+}
+
+# Runs each unit test; those of service/ find a PostgreSQL of their own by PROVERQ_TEST_DSN.
+unit() {
+    local test status=0
+    for test in "$1"/tests/gpu/test_* "$1"/tests/service/test_*; do
+        [[ -x $test && $test != *.[od] && ${test##*/} =~ ${2-} ]] || continue
+        echo "-- $test"
+        nice "$test" || { status=1; echo "   $test: exit status $?"; }
+    done
+    return $status
+}
+
+with_postgres() {
+    local status
+    PROVERQ_TEST_DSN=$(contrib/scripts/private-postgres.sh start "$out/postgres") || return 1
+    export PROVERQ_TEST_DSN
+    "$@"
+    status=$?
+    contrib/scripts/private-postgres.sh remove "$out/postgres"
+    return $status
+}
+
+sanitizers() {
+    local status=0
+    export CFLAGS='-O1 -g'
+    nice make -j"$jobs" SAN=address,undefined tests || status=1
+    unit build/san-address-undefined || status=1
+    nice make -j"$jobs" SAN=thread tests || status=1
+    unit build/san-thread 'pool|queue|prover|supervisor|log' || status=1
+    return $status
+}
+
+# The leak of a byte, or the use of one that nobody wrote, in a proof and its verification on each curve.
+valgrind_run() {
+    nice valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite,indirect "$@"
+}
+valgrind_proofs() {
+    local circuit files dir=$out/valgrind ran=0 wrong=0
+    count() { if [ "$1" -eq "$2" ]; then ran=$((ran + 1)); else wrong=$((wrong + 1)); fi; }
+    mkdir -p "$dir"
+    for circuit in factor factor381 range; do
+        files=tests/circuits/$circuit
+        valgrind_run build/proverq prove $files/$circuit.zkey $files/witness.wtns "$dir/proof.json" "$dir/public.json"
+        count $? 0
+        valgrind_run build/proverq verify $files/vkey.json "$dir/public.json" "$dir/proof.json"
+        count $? 0
+        valgrind_run build/proverq prove $files/$circuit.zkey tests/circuits/merkle/witness.wtns "$dir/proof.json" "$dir/public.json"
+        count $? 1
+    done
+    echo "$ran passed, $wrong failed"
+    [ $wrong -eq 0 ]
+}
+
+run_part() {
+    case $1 in
+    packages) part packages contrib/scripts/install-packages.sh ;;
+    build) part build build ;;
+    unit) part unit with_postgres unit build ;;
+    sql) part sql with_postgres tests/sql/run.sh ;;
+    circuits) part circuits nice tests/e2e/circuits.sh ;;
+    service) part service nice tests/e2e/service.sh ;;
+    readme) part readme nice tests/e2e/readme.sh ;;
+    lint) part lint nice tests/lint.sh ;;
+    sanitizers) part sanitizers with_postgres sanitizers ;;
+    valgrind) part valgrind valgrind_proofs ;;
+    *) echo "check.sh: there is no part $1" >&2 && exit 2 ;;
+    esac
+}
+
+mkdir -p "$out"
+trap 'contrib/scripts/private-postgres.sh stop "$out/postgres" 2>/dev/null' EXIT
+trap 'exit 130' INT TERM
+[ $# -gt 0 ] || set -- packages build unit sql circuits service readme lint sanitizers valgrind
+for name in "$@"; do run_part "$name"; done
+echo
+printf '%s' "$times"
+echo
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]
