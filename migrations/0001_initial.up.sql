@@ -93,7 +93,7 @@ create table proverq.prover (
 ) with (fillfactor = 70);
 comment on table proverq.prover is 'Every prover process there ever was, one row each.';
 comment on column proverq.prover.device is 'cpu, or cuda:N.';
-comment on column proverq.prover.state is 'running; stopped (it said goodbye); lost (its supervisor saw it end without).';
+comment on column proverq.prover.state is 'running; stopped (it said goodbye); lost (its supervisor saw it end without, or it was silent for 5 minutes).';
 comment on column proverq.prover.idle is 'It found nothing to claim and waits for NOTIFY proverq_work; inserts notify only when such a prover exists.';
 comment on column proverq.prover.seen_at is 'Its last heartbeat.';
 
