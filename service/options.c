@@ -115,10 +115,10 @@ static bool flag_value(const char *text, bool *value) {
 
 /* Whether `word` is one of the words that `|` separates in `choices`. */
 static bool one_of(const char *choices, const char *word) {
-    size_t length = strlen(word);
+    size_t length = strcspn(word, "|");
+    if (length == 0 || word[length]) return false;
     for (const char *at = choices; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL)
-        if (length > 0 && strncmp(at, word, length) == 0 && (at[length] == '|' || !at[length]))
-            return true;
+        if (strncmp(at, word, length) == 0 && (at[length] == '|' || !at[length])) return true;
     return false;
 }
 
