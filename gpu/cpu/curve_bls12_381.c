@@ -5,5 +5,8 @@
 #include "gpu/cpu/curve_start.inc"
 
 #include "gpu/cpu/bls12_381.inc"
+#include "gpu/cpu/bls12_381_pairing.inc"
+#include "gpu/cpu/r1cs_check.inc"
+#include "gpu/cpu/setup.inc"
 
 #include "gpu/cpu/table.inc"
