@@ -1,0 +1,617 @@
+/* Webhook delivery against real HTTP receivers on the loopback interface: what is sent, which answers
+ * count, and what is never done (redirects, private addresses, proxies, endless answers). */
+#include "service/webhook.h"
+
+#include <arpa/inet.h>
+#include <check.h>
+#include <microhttpd.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char secret[] = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
+static struct error error;
+
+static int64_t now_ms(void) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* --- the receiver: its answer is named by the path --- */
+
+static struct {
+    struct MHD_Daemon *daemon;
+    char url[64]; /* without a path */
+    atomic_int requests;
+    char id[64], timestamp[32], signature[64], content_type[64], agent[64], expect[16];
+    char body[4096];
+    size_t body_bytes;
+} receiver;
+
+static void keep(char *to, size_t size, struct MHD_Connection *connection, const char *header) {
+    const char *value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, header);
+    (void)snprintf(to, size, "%s", value ? value : "(none)");
+}
+
+static ssize_t endless(void *context, uint64_t at, char *bytes, size_t most) {
+    (void)context;
+    (void)at;
+    memset(bytes, 'x', most);
+    return (ssize_t)most;
+}
+
+static ssize_t drip(void *context, uint64_t at, char *bytes, size_t most) {
+    (void)context;
+    (void)at;
+    (void)most;
+    (void)usleep(50000);
+    *bytes = '.';
+    return 1;
+}
+
+static struct MHD_Response *response_of(const char *path) {
+    static char text[] = "first line\nsecond \x1b[31m line";
+    if (strncmp(path, "/endless", 8) == 0)
+        return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 16384, endless, NULL, NULL);
+    if (strncmp(path, "/drip", 5) == 0)
+        return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 1, drip, NULL, NULL);
+    return MHD_create_response_from_buffer(sizeof text - 1, text, MHD_RESPMEM_PERSISTENT);
+}
+
+static enum MHD_Result answer(void *context, struct MHD_Connection *connection, const char *path,
+                              const char *method, const char *version, const char *bytes,
+                              size_t *n_bytes, void **state) {
+    (void)context;
+    (void)version;
+    if (!*state) {
+        *state = &receiver;
+        receiver.body_bytes = 0;
+        return MHD_YES;
+    }
+    if (*n_bytes > 0) {
+        if (receiver.body_bytes + *n_bytes > sizeof receiver.body) return MHD_NO;
+        memcpy(receiver.body + receiver.body_bytes, bytes, *n_bytes);
+        receiver.body_bytes += *n_bytes;
+        *n_bytes = 0;
+        return MHD_YES;
+    }
+    if (strcmp(method, "POST") != 0) return MHD_NO;
+    keep(receiver.id, sizeof receiver.id, connection, "webhook-id");
+    keep(receiver.timestamp, sizeof receiver.timestamp, connection, "webhook-timestamp");
+    keep(receiver.signature, sizeof receiver.signature, connection, "webhook-signature");
+    keep(receiver.content_type, sizeof receiver.content_type, connection, "Content-Type");
+    keep(receiver.agent, sizeof receiver.agent, connection, "User-Agent");
+    keep(receiver.expect, sizeof receiver.expect, connection, "Expect");
+    atomic_fetch_add(&receiver.requests, 1);
+    if (strcmp(path, "/slow") == 0) (void)sleep(2);
+    if (strcmp(path, "/pause") == 0) (void)usleep(300000);
+    struct MHD_Response *response = response_of(path);
+    const char *digits = path + strcspn(path, "0123456789");
+    unsigned status = *digits ? (unsigned)strtoul(digits, NULL, 10) : 200;
+    if (status / 100 == 3) (void)MHD_add_response_header(response, "Location", "/200");
+    if (status == 429) (void)MHD_add_response_header(response, "Retry-After", "7");
+    if (strcmp(path, "/headers") == 0)
+        for (int i = 0; i < 40; i++) {
+            static char value[4000];
+            memset(value, 'h', sizeof value - 1);
+            (void)MHD_add_response_header(response, "X-Long", value);
+        }
+    enum MHD_Result queued = MHD_queue_response(connection, status, response);
+    MHD_destroy_response(response);
+    return queued;
+}
+
+static void start_receiver(const char *key, const char *certificate) {
+    unsigned flags = MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD |
+                     (key ? (unsigned)MHD_USE_TLS : 0);
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    struct MHD_OptionItem tls[] = {{MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)key},
+                                   {MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)certificate},
+                                   {MHD_OPTION_END, 0, NULL}};
+    receiver.daemon = MHD_start_daemon(flags, 0, NULL, NULL, answer, NULL, MHD_OPTION_SOCK_ADDR,
+                                       &at, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)1 << 20,
+                                       MHD_OPTION_ARRAY, key ? tls : tls + 2, MHD_OPTION_END);
+    ck_assert_ptr_nonnull(receiver.daemon);
+    const union MHD_DaemonInfo *info =
+        MHD_get_daemon_info(receiver.daemon, MHD_DAEMON_INFO_BIND_PORT);
+    ck_assert_ptr_nonnull(info);
+    (void)snprintf(receiver.url, sizeof receiver.url, "%s://%s:%u", key ? "https" : "http",
+                   key ? "localhost" : "127.0.0.1", info->port);
+}
+
+static void setup(void) {
+    start_receiver(NULL, NULL);
+}
+
+static void teardown(void) {
+    MHD_stop_daemon(receiver.daemon);
+}
+
+/* --- the client under test --- */
+
+static struct webhook_client *client_of(const char *allow, bool http, const char *ca_file) {
+    struct webhook_settings settings = {.http = http, .timeout_ms = 900, .ca_file = ca_file};
+    struct webhook_client *client = NULL;
+    if (*allow) ck_assert_int_eq(address_filter_allow(&settings.filter, allow, &error), ERR_NONE);
+    ck_assert_msg(webhook_client_open(&settings, &client, &error) == ERR_NONE, "%s", error.text);
+    return client;
+}
+
+static void start(struct webhook_client *client, const char *url, const char *key,
+                  const char *body) {
+    struct webhook_message message = {
+        .delivery = {{0xab, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 0xff}},
+        .token = {{1}},
+        .url = url,
+        .secret = key,
+        .body = body};
+    ck_assert_msg(webhook_start(client, &message, &error) == ERR_NONE, "%s", error.text);
+}
+
+static struct webhook_result wait_for_result(struct webhook_client *client) {
+    struct webhook_result result;
+    int64_t end = now_ms() + 10000;
+    while (!webhook_take(client, &result)) {
+        ck_assert_msg(now_ms() < end, "no result");
+        ck_assert_msg(webhook_wait(client, 1000, &error) == ERR_NONE, "%s", error.text);
+    }
+    return result;
+}
+
+static struct webhook_result deliver_to(struct webhook_client *client, const char *url) {
+    start(client, url, secret, "{}");
+    struct webhook_result result = wait_for_result(client);
+    ck_assert_uint_eq(webhook_under_way(client), 0);
+    webhook_client_close(client);
+    return result;
+}
+
+/* To a path of the receiver, allowed. */
+static struct webhook_result deliver(const char *path) {
+    char url[128];
+    (void)snprintf(url, sizeof url, "%s%s", receiver.url, path);
+    return deliver_to(client_of("127.0.0.0/8", true, ""), url);
+}
+
+static void says(const struct webhook_result *result, const char *text) {
+    ck_assert_msg(strstr(result->error, text) != NULL, "\"%s\" does not say \"%s\"", result->error,
+                  text);
+}
+
+/* --- signatures --- */
+
+/* Made with npm standardwebhooks 1.0.0: new Webhook(secret).sign(id, new Date(t * 1000), body). */
+START_TEST(signatures_are_those_of_the_reference_implementation) {
+    static const struct {
+        const char *secret, *id;
+        int64_t timestamp;
+        const char *body, *signature;
+    } vectors[] = {
+        {"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330,
+         "{\"test\": 2432232314}", "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="},
+        {"whsec_"
+         "paWlpaWlpaWlpaWlpaWlpaWlpaWlpaWlpaWlpaWlpaWlpaWlpaWlpaWlpaWlpaWlpaWlpaWlpaWlpaWlpaWlpQ"
+         "==",
+         "msg_0123456789abcdef0123456789abcdef", 1796000000, "",
+         "v1,hUWZ2/QeIGmkEAsqjQEBzxgELEgGsL7mqjM/RJnMpH4="},
+        {"whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
+         "msg_00000000000000000000000000000001", 2000000000, "{\"text\":\"čžš \\u0000 end\"}\n",
+         "v1,0FqCl6DSXBEGGKK+gA79unMRYzsG7L0Pv7aPIp+JEvA="},
+    };
+    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
+        char signature[WEBHOOK_SIGNATURE_BYTES];
+        ck_assert_int_eq(webhook_sign(vectors[i].secret, vectors[i].id, vectors[i].timestamp,
+                                      vectors[i].body, strlen(vectors[i].body), signature, &error),
+                         ERR_NONE);
+        ck_assert_str_eq(signature, vectors[i].signature);
+    }
+}
+END_TEST
+
+START_TEST(malformed_secrets_are_refused) {
+    static const char *const bad[] = {
+        "",
+        "whsec_",
+        "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+        "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRY=",  /* 23 bytes */
+        "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLa",    /* no multiple of 4 */
+        "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLa!w!", /* no base64 */
+        "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+        "AA=",
+        "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+        "AAAAAAAA",
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char signature[WEBHOOK_SIGNATURE_BYTES];
+        ck_assert_msg(webhook_sign(bad[i], "msg_1", 1, "", 0, signature, &error) == ERR_INPUT, "%s",
+                      bad[i]);
+    }
+    struct webhook_client *client = client_of("127.0.0.0/8", true, "");
+    start(client, receiver.url, "whsec_short", "{}");
+    struct webhook_result result = wait_for_result(client);
+    says(&result, "secret");
+    ck_assert_ptr_null(strstr(result.error, "whsec_short"));
+    ck_assert_int_eq(result.status, 0);
+    ck_assert_int_eq(atomic_load(&receiver.requests), 0);
+    webhook_client_close(client);
+}
+END_TEST
+
+/* --- requests and answers --- */
+
+START_TEST(the_receiver_gets_the_stored_bytes_and_can_verify_them) {
+    static const char body[] = "{\"type\":\"proverq.job.finished\",\"data\":{\"circuit\":\"č\"}}";
+    char url[128], expected[WEBHOOK_SIGNATURE_BYTES];
+    (void)snprintf(url, sizeof url, "%s/200?key=a%%20b", receiver.url);
+    struct webhook_client *client = client_of("127.0.0.0/8", true, "");
+    start(client, url, secret, body);
+    struct webhook_result result = wait_for_result(client);
+    ck_assert_msg(result.status == 200, "%s", result.error);
+    ck_assert_str_eq(result.error, "");
+    ck_assert_int_eq(result.token.bytes[0], 1);
+    ck_assert_int_eq(result.delivery.bytes[15], 0xff);
+    ck_assert_uint_eq(receiver.body_bytes, strlen(body));
+    ck_assert_mem_eq(receiver.body, body, strlen(body));
+    ck_assert_str_eq(receiver.id, "msg_ab0102030405060708090a0b0c0d0eff");
+    ck_assert_str_eq(receiver.content_type, "application/json");
+    ck_assert_int_eq(strncmp(receiver.agent, "proverq/", 8), 0);
+    ck_assert_str_eq(receiver.expect, "(none)");
+    int64_t timestamp = strtoll(receiver.timestamp, NULL, 10);
+    ck_assert_int_le(llabs(timestamp - (int64_t)time(NULL)), 5);
+    ck_assert_int_eq(webhook_sign(secret, receiver.id, timestamp, receiver.body,
+                                  receiver.body_bytes, expected, &error),
+                     ERR_NONE);
+    ck_assert_str_eq(receiver.signature, expected);
+    webhook_client_close(client);
+}
+END_TEST
+
+START_TEST(only_2xx_is_success) {
+    static const int statuses[] = {200, 201, 202, 204, 299, 301, 302, 307, 308, 400, 404, 500, 503};
+    for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) {
+        char path[16];
+        (void)snprintf(path, sizeof path, "/%d", statuses[i]);
+        struct webhook_result result = deliver(path);
+        ck_assert_int_eq(result.status, statuses[i]);
+        ck_assert_msg((*result.error == '\0') == (statuses[i] < 300), "%d", statuses[i]);
+    }
+}
+END_TEST
+
+START_TEST(a_redirect_is_not_followed) {
+    struct webhook_result result = deliver("/302");
+    says(&result, "redirects are not followed");
+    ck_assert_int_eq(atomic_load(&receiver.requests), 1);
+}
+END_TEST
+
+START_TEST(a_refusal_shows_peer_and_answer_on_one_printable_line) {
+    struct webhook_result result = deliver("/500");
+    ck_assert_str_eq(result.error, "HTTP 500 from 127.0.0.1: first line.second .[31m line");
+}
+END_TEST
+
+START_TEST(gone_is_told) {
+    ck_assert_int_eq(deliver("/410").status, 410);
+}
+END_TEST
+
+START_TEST(retry_after_is_told) {
+    struct webhook_result result = deliver("/429");
+    ck_assert_int_eq(result.status, 429);
+    ck_assert_int_eq(result.retry_after_s, 7);
+    ck_assert_int_eq(deliver("/503").retry_after_s, 0);
+}
+END_TEST
+
+START_TEST(a_receiver_that_does_not_answer_times_out) {
+    int64_t start_ms = now_ms();
+    struct webhook_result result = deliver("/slow");
+    ck_assert_int_eq(result.status, 0);
+    says(&result, "timed out");
+    ck_assert_int_lt(now_ms() - start_ms, 1900);
+    ck_assert_int_ge(result.duration_ms, 850);
+}
+END_TEST
+
+START_TEST(an_endless_answer_is_cut_and_counts_by_its_status) {
+    int64_t start_ms = now_ms();
+    ck_assert_int_eq(deliver("/endless200").status, 200);
+    struct webhook_result result = deliver("/endless500");
+    ck_assert_int_eq(result.status, 500);
+    says(&result, "HTTP 500 from 127.0.0.1: xxxx");
+    ck_assert_int_lt(now_ms() - start_ms, 800); /* cut by size, before the time is up */
+}
+END_TEST
+
+START_TEST(a_dripping_answer_is_cut_by_time) {
+    struct webhook_result result = deliver("/drip500");
+    ck_assert_int_eq(result.status, 500);
+    ck_assert_int_lt(result.duration_ms, 1500);
+}
+END_TEST
+
+START_TEST(endless_headers_are_cut) {
+    struct webhook_result result = deliver("/headers");
+    ck_assert_int_eq(result.status, 200);
+}
+END_TEST
+
+START_TEST(a_closed_port_is_an_error) {
+    MHD_stop_daemon(receiver.daemon);
+    struct webhook_result result = deliver("/200");
+    start_receiver(NULL, NULL);
+    ck_assert_int_eq(result.status, 0);
+    says(&result, "connect");
+}
+END_TEST
+
+/* --- what is refused --- */
+
+START_TEST(private_addresses_are_refused_in_every_notation) {
+    static const char *const hosts[] = {"127.0.0.1",          "localhost", "0x7f.1",
+                                        "2130706433",         "127.1",     "0177.0.0.1",
+                                        "[::ffff:127.0.0.1]", "0.0.0.0",   "[::]"};
+    const char *port = strrchr(receiver.url, ':');
+    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
+        char url[128];
+        (void)snprintf(url, sizeof url, "http://%s%s/200", hosts[i], port);
+        struct webhook_result result = deliver_to(client_of("", true, ""), url);
+        ck_assert_msg(result.status == 0, "%s", url);
+        says(&result, "--webhook-allow");
+    }
+    ck_assert_int_eq(atomic_load(&receiver.requests), 0);
+}
+END_TEST
+
+START_TEST(a_network_that_is_allowed_allows_no_other) {
+    char url[128];
+    (void)snprintf(url, sizeof url, "%s/200", receiver.url);
+    struct webhook_result result = deliver_to(client_of("127.0.0.2/32", true, ""), url);
+    says(&result, "127.0.0.1 is not a public address");
+    ck_assert_int_eq(atomic_load(&receiver.requests), 0);
+}
+END_TEST
+
+START_TEST(a_proxy_of_the_environment_is_not_used) {
+    ck_assert_int_eq(setenv("http_proxy", receiver.url, 1), 0);
+    ck_assert_int_eq(setenv("all_proxy", receiver.url, 1), 0);
+    struct webhook_result result =
+        deliver_to(client_of("127.0.0.0/8", true, ""), "http://127.0.0.1:1/200"); /* closed */
+    ck_assert_int_eq(result.status, 0);
+    ck_assert_int_eq(atomic_load(&receiver.requests), 0);
+}
+END_TEST
+
+START_TEST(http_must_be_allowed) {
+    char url[128];
+    (void)snprintf(url, sizeof url, "%s/200", receiver.url);
+    struct webhook_result result = deliver_to(client_of("127.0.0.0/8", false, ""), url);
+    says(&result, "--webhook-http");
+    ck_assert_int_eq(atomic_load(&receiver.requests), 0);
+}
+END_TEST
+
+START_TEST(other_schemes_and_passwords_in_urls_are_refused) {
+    static const char *const urls[] = {"ftp://example.org/",
+                                       "file:///etc/passwd",
+                                       "gopher://127.0.0.1/",
+                                       "dict://127.0.0.1/",
+                                       "http://user:pw@127.0.0.1/200",
+                                       "no url",
+                                       ""};
+    for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
+        struct webhook_result result = deliver_to(client_of("127.0.0.0/8", true, ""), urls[i]);
+        ck_assert_int_eq(result.status, 0);
+        ck_assert_msg(*result.error, "%s", urls[i]);
+    }
+    ck_assert_int_eq(atomic_load(&receiver.requests), 0);
+}
+END_TEST
+
+START_TEST(what_libcurl_says_is_printable) {
+    struct webhook_result result =
+        deliver_to(client_of("", true, ""), "http://\xc3\xa9\xff.invalid/");
+    ck_assert_int_eq(result.status, 0);
+    for (const char *at = result.error; *at; at++)
+        ck_assert_msg(*at >= 0x20 && *at < 0x7f, "%s", result.error);
+}
+END_TEST
+
+/* --- many at once --- */
+
+START_TEST(deliveries_run_side_by_side) {
+    enum { MANY = 16 };
+    char url[128];
+    (void)snprintf(url, sizeof url, "%s/pause", receiver.url);
+    struct webhook_client *client = client_of("127.0.0.0/8", true, "");
+    int64_t start_ms = now_ms();
+    for (int i = 0; i < MANY; i++)
+        start(client, url, secret, "{}");
+    ck_assert_uint_eq(webhook_under_way(client), MANY);
+    for (int i = 0; i < MANY; i++)
+        ck_assert_int_eq(wait_for_result(client).status, 200);
+    ck_assert_uint_eq(webhook_under_way(client), 0);
+    ck_assert_int_lt(now_ms() - start_ms, 300 * MANY / 2);
+    webhook_client_close(client);
+}
+END_TEST
+
+START_TEST(a_client_can_be_closed_with_deliveries_under_way) {
+    char url[128];
+    (void)snprintf(url, sizeof url, "%s/pause", receiver.url);
+    struct webhook_client *client = client_of("127.0.0.0/8", true, "");
+    start(client, url, secret, "{}");
+    start(client, url, "bad", "{}");
+    ck_assert_int_eq(webhook_wait(client, 10, &error), ERR_NONE);
+    ck_assert_uint_eq(webhook_under_way(client), 2);
+    webhook_client_close(client);
+}
+END_TEST
+
+static void *wake_soon(void *client) {
+    (void)usleep(50000);
+    webhook_wake(client);
+    return NULL;
+}
+
+START_TEST(a_wait_is_ended_by_time_and_by_a_call) {
+    struct webhook_client *client = client_of("", false, "");
+    pthread_t thread;
+    int64_t start_ms = now_ms();
+    ck_assert_int_eq(webhook_wait(client, 100, &error), ERR_NONE);
+    ck_assert_int_ge(now_ms() - start_ms, 100);
+    ck_assert_int_eq(pthread_create(&thread, NULL, wake_soon, client), 0);
+    start_ms = now_ms();
+    ck_assert_int_eq(webhook_wait(client, 9000, &error), ERR_NONE);
+    ck_assert_int_lt(now_ms() - start_ms, 5000);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    webhook_wake(client); /* before the wait: not lost */
+    start_ms = now_ms();
+    ck_assert_int_eq(webhook_wait(client, 9000, &error), ERR_NONE);
+    ck_assert_int_lt(now_ms() - start_ms, 5000);
+    webhook_client_close(client);
+}
+END_TEST
+
+/* --- TLS --- */
+
+static char *pem_of(int (*write_pem)(BIO *bio, const void *object), const void *object) {
+    BIO *bio = BIO_new(BIO_s_mem());
+    char *bytes;
+    ck_assert_int_eq(write_pem(bio, object), 1);
+    long n = BIO_get_mem_data(bio, &bytes);
+    char *text = strndup(bytes, (size_t)n);
+    BIO_free(bio);
+    return text;
+}
+
+static int write_key(BIO *bio, const void *key) {
+    return PEM_write_bio_PrivateKey(bio, key, NULL, NULL, 0, NULL, NULL);
+}
+
+static int write_certificate(BIO *bio, const void *certificate) {
+    return PEM_write_bio_X509(bio, certificate);
+}
+
+/* A key and a certificate that it signed itself for `host`. */
+static void make_certificate(const char *host, char **key_pem, char **certificate_pem) {
+    EVP_PKEY *key = EVP_EC_gen("P-256");
+    X509 *certificate = X509_new();
+    char names[64];
+    ck_assert(key && certificate);
+    (void)snprintf(names, sizeof names, "DNS:%s", host);
+    ck_assert_int_eq(X509_set_version(certificate, X509_VERSION_3), 1);
+    ck_assert_int_eq(ASN1_INTEGER_set(X509_get_serialNumber(certificate), 1), 1);
+    ck_assert_ptr_nonnull(X509_gmtime_adj(X509_getm_notBefore(certificate), -60));
+    ck_assert_ptr_nonnull(X509_gmtime_adj(X509_getm_notAfter(certificate), 3600));
+    X509_NAME *name = X509_get_subject_name(certificate);
+    ck_assert_int_eq(
+        X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const uint8_t *)host, -1, -1, 0), 1);
+    ck_assert_int_eq(X509_set_issuer_name(certificate, name), 1);
+    X509_EXTENSION *extension = X509V3_EXT_conf_nid(NULL, NULL, NID_subject_alt_name, names);
+    ck_assert_int_eq(X509_add_ext(certificate, extension, -1), 1);
+    X509_EXTENSION_free(extension);
+    ck_assert_int_eq(X509_set_pubkey(certificate, key), 1);
+    ck_assert_int_gt(X509_sign(certificate, key, EVP_sha256()), 0);
+    *key_pem = pem_of(write_key, key);
+    *certificate_pem = pem_of(write_certificate, certificate);
+    X509_free(certificate);
+    EVP_PKEY_free(key);
+}
+
+static void write_file(const char *path, const char *text) {
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs(text, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+static struct webhook_result deliver_by_tls(const char *certified_host, bool is_trusted) {
+    char *key, *certificate, url[128], ca_file[] = "/tmp/proverq-test-ca-XXXXXX";
+    make_certificate(certified_host, &key, &certificate);
+    int fd = mkstemp(ca_file);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(close(fd), 0);
+    write_file(ca_file, certificate);
+    start_receiver(key, certificate);
+    (void)snprintf(url, sizeof url, "%s/200", receiver.url);
+    struct webhook_result result =
+        deliver_to(client_of("127.0.0.0/8", false, is_trusted ? ca_file : ""), url);
+    ck_assert_int_eq(unlink(ca_file), 0);
+    free(key);
+    free(certificate);
+    return result;
+}
+
+START_TEST(https_reaches_a_certified_receiver) {
+    struct webhook_result result = deliver_by_tls("localhost", true);
+    ck_assert_msg(result.status == 200, "%s", result.error);
+    ck_assert_int_eq(atomic_load(&receiver.requests), 1);
+}
+END_TEST
+
+START_TEST(a_certificate_of_nobody_known_is_refused) {
+    struct webhook_result result = deliver_by_tls("localhost", false);
+    ck_assert_int_eq(result.status, 0);
+    says(&result, "certificate");
+    ck_assert_int_eq(atomic_load(&receiver.requests), 0);
+}
+END_TEST
+
+START_TEST(a_certificate_of_another_host_is_refused) {
+    struct webhook_result result = deliver_by_tls("example.org", true);
+    ck_assert_int_eq(result.status, 0);
+    says(&result, "localhost");
+    ck_assert_int_eq(atomic_load(&receiver.requests), 0);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("webhook");
+    TCase *plain = tcase_create("http"), *tls = tcase_create("https");
+    tcase_set_timeout(plain, 60);
+    tcase_add_checked_fixture(plain, setup, teardown);
+    tcase_add_test(plain, signatures_are_those_of_the_reference_implementation);
+    tcase_add_test(plain, malformed_secrets_are_refused);
+    tcase_add_test(plain, the_receiver_gets_the_stored_bytes_and_can_verify_them);
+    tcase_add_test(plain, only_2xx_is_success);
+    tcase_add_test(plain, a_redirect_is_not_followed);
+    tcase_add_test(plain, a_refusal_shows_peer_and_answer_on_one_printable_line);
+    tcase_add_test(plain, gone_is_told);
+    tcase_add_test(plain, retry_after_is_told);
+    tcase_add_test(plain, a_receiver_that_does_not_answer_times_out);
+    tcase_add_test(plain, an_endless_answer_is_cut_and_counts_by_its_status);
+    tcase_add_test(plain, a_dripping_answer_is_cut_by_time);
+    tcase_add_test(plain, endless_headers_are_cut);
+    tcase_add_test(plain, a_closed_port_is_an_error);
+    tcase_add_test(plain, private_addresses_are_refused_in_every_notation);
+    tcase_add_test(plain, a_network_that_is_allowed_allows_no_other);
+    tcase_add_test(plain, a_proxy_of_the_environment_is_not_used);
+    tcase_add_test(plain, http_must_be_allowed);
+    tcase_add_test(plain, other_schemes_and_passwords_in_urls_are_refused);
+    tcase_add_test(plain, what_libcurl_says_is_printable);
+    tcase_add_test(plain, deliveries_run_side_by_side);
+    tcase_add_test(plain, a_client_can_be_closed_with_deliveries_under_way);
+    tcase_add_test(plain, a_wait_is_ended_by_time_and_by_a_call);
+    suite_add_tcase(suite, plain);
+    tcase_set_timeout(tls, 60);
+    tcase_add_checked_fixture(tls, NULL, teardown);
+    tcase_add_test(tls, https_reaches_a_certified_receiver);
+    tcase_add_test(tls, a_certificate_of_nobody_known_is_refused);
+    tcase_add_test(tls, a_certificate_of_another_host_is_refused);
+    suite_add_tcase(suite, tls);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
