@@ -1,0 +1,112 @@
+/* proverq: reads the command line, sets up the process, and hands over to the command. */
+#include "service/circuit.h"
+#include "service/files_cmd.h"
+#include "service/finalizer.h"
+#include "service/log.h"
+#include "service/migrate.h"
+#include "service/options.h"
+#include "service/prover.h"
+#include "service/supervisor.h"
+#include "service/version.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_WRONG_USAGE = 2 };
+
+static enum err verify_command(const struct options *options, struct error *error) {
+    bool is_printed;
+    enum err rc = files_cmd_verify(options, &is_printed, error);
+    if (is_printed) error->text[0] = '\0';
+    return rc;
+}
+
+static enum err run(const struct options *options, struct error *error) {
+    switch (options->command) {
+    case COMMAND_SERVE:
+        return supervisor_run(options, error);
+    case COMMAND_PROVER:
+        return prover_run(options, error);
+    case COMMAND_FINALIZER:
+        return finalizer_run(options, error);
+    case COMMAND_MIGRATE_UP:
+        return migrate_up(options, error);
+    case COMMAND_MIGRATE_DOWN:
+        return migrate_down(options, error);
+    case COMMAND_MIGRATE_STATUS:
+        return migrate_status(options, error);
+    case COMMAND_CIRCUIT_ADD:
+        return circuit_add(options, error);
+    case COMMAND_CIRCUIT_LIST:
+        return circuit_list(options, error);
+    case COMMAND_CIRCUIT_SHOW:
+        return circuit_show(options, error);
+    case COMMAND_CIRCUIT_RM:
+        return circuit_rm(options, error);
+    case COMMAND_PROVE:
+        return files_cmd_prove(options, error);
+    case COMMAND_VERIFY:
+        return verify_command(options, error);
+    case COMMAND_VKEY:
+        return files_cmd_vkey(options, error);
+    case COMMAND_SETUP:
+        return files_cmd_setup(options, error);
+    case COMMAND_COUNT:
+        break;
+    }
+    return error_set(error, ERR_INTERNAL, "no such command");
+}
+
+static bool is_daemon(const struct options *options) {
+    return options->command < COMMAND_COUNT && FOR(options->command) & FOR_DAEMONS;
+}
+
+static void set_up_daemon(const struct options *options) {
+    enum log_level level;
+    if (log_level_by_name(options->log_level, &level)) log_set_level(level);
+    log_set_format(strcmp(options->log_format, "json") == 0 ? LOG_FORMAT_JSON : LOG_FORMAT_TEXT);
+    log_set_process(options_command_words(options->command));
+    (void)prctl(PR_SET_NAME, "proverq"); /* else children are called "exe" in ps and top */
+}
+
+/* For the supervisor, which starts the process again and says why. */
+static void report(const struct options *options, const struct error *error) {
+    if (options->report_fd == 0) return;
+    char text[sizeof error->text + 32];
+    int n = snprintf(text, sizeof text, "%s: %s", error_name(error->code), error->text);
+    if (n > 0) (void)!write((int)options->report_fd, text, (size_t)n);
+}
+
+static int failed(const struct options *options, const struct error *error) {
+    if (is_daemon(options)) {
+        log_error("ended", log_text("code", error_name(error->code)),
+                  log_text("error", error->text));
+        report(options, error);
+    } else if (*error->text) {
+        (void)fprintf(stderr, "proverq: %s\n", error->text);
+    }
+    return error->code == ERR_USAGE ? EXIT_WRONG_USAGE : EXIT_FAILED;
+}
+
+int main(int argc, char **argv) {
+    struct options options;
+    struct error error = {.code = ERR_NONE};
+    int status = EXIT_OK;
+    (void)signal(SIGPIPE, SIG_IGN); /* a write that fails says so where it is made */
+    if (options_parse(argc, (const char *const *)argv, &options, &error)) {
+        (void)fprintf(stderr, "proverq: %s\n", error.text);
+        status = EXIT_WRONG_USAGE;
+    } else if (options.help) {
+        options_help(stdout, options.command);
+    } else if (options.version) {
+        (void)printf("proverq %s\n", PROVERQ_VERSION);
+    } else {
+        if (is_daemon(&options)) set_up_daemon(&options);
+        if (run(&options, &error)) status = failed(&options, &error);
+    }
+    options_free(&options);
+    return status;
+}
