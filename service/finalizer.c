@@ -2,6 +2,7 @@
 
 #include "service/db.h"
 #include "service/log.h"
+#include "service/migrate.h"
 #include "service/webhook.h"
 
 #include <errno.h>
@@ -272,6 +273,7 @@ static enum err connect_main(struct finalizer *f, struct error *error) {
                                    .n_statements = sizeof statements / sizeof *statements};
     enum err rc;
     TRY(db_open(&settings, &f->db, error));
+    TRY(migrate_check(f->db, error));
     f->listener = f->db;
     if (*f->options->listen_database) {
         settings.conninfo = f->options->listen_database;

@@ -3,6 +3,7 @@
 #include "gpu/prover.h"
 #include "service/db.h"
 #include "service/log.h"
+#include "service/migrate.h"
 #include "service/uuid.h"
 
 #include <errno.h>
@@ -304,6 +305,7 @@ static void start_due(struct supervisor *s) {
 
 /* --- giving back leases --- */
 
+/* Gives back what `instance` held; without one, only sees that the database can be used. */
 static enum err rescue_one(const struct options *options, const struct uuid *instance,
                            struct error *error) {
     static const struct db_statement *const statements[] = {&rescue_prover};
@@ -312,12 +314,15 @@ static enum err rescue_one(const struct options *options, const struct uuid *ins
                                          .statement_timeout_ms = DB_STATEMENT_TIMEOUT_MS,
                                          .lock_timeout_ms = DB_LOCK_TIMEOUT_MS,
                                          .statements = statements,
-                                         .n_statements = 1};
+                                         .n_statements = instance ? 1 : 0};
     struct db *db = NULL;
     struct db_result *rows = NULL;
     enum err rc;
     TRY(db_open(&settings, &db, error));
-    if (!instance) goto fail; /* only to see that the database can be used */
+    if (!instance) {
+        rc = migrate_check(db, error);
+        goto fail;
+    }
     TRY(db_run(db, &rescue_prover, DB_PARAMS(db_uuid(instance)), &rows, error));
     if (db_rows(rows) > 0)
         log_info("leases of a dead prover were given back",
