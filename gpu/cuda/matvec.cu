@@ -96,9 +96,11 @@ enum err quotient_run(cudaStream_t stream, const field<P> *a, const field<P> *b,
     return cuda_launched("computing the quotient", error);
 }
 
-template enum err matvec_run(cudaStream_t, const struct matvec<bn254_fr> &, const plain<bn254_fr> *,
-                             field<bn254_fr> *, field<bn254_fr> *, field<bn254_fr> *,
-                             field<bn254_fr> *, struct error *);
-template enum err quotient_run(cudaStream_t, const field<bn254_fr> *, const field<bn254_fr> *,
-                               const field<bn254_fr> *, plain<bn254_fr> *, unsigned,
-                               const struct quotient_factors<bn254_fr> &, struct error *);
+#define INSTANCES(P)                                                                               \
+    template enum err matvec_run(cudaStream_t, const struct matvec<P> &, const plain<P> *,         \
+                                 field<P> *, field<P> *, field<P> *, field<P> *, struct error *);  \
+    template enum err quotient_run(cudaStream_t, const field<P> *, const field<P> *,               \
+                                   const field<P> *, plain<P> *, unsigned,                         \
+                                   const struct quotient_factors<P> &, struct error *);
+INSTANCES(bn254_fr)
+INSTANCES(bls12_381_fr)

@@ -28,6 +28,9 @@ enum err ntt_run(cudaStream_t stream, enum ntt_kind kind, unsigned log_n, field<
     return cuda_launched("launching a transform", error);
 }
 
-template enum err ntt_table_fill(cudaStream_t, const struct ntt_table<bn254_fr> &, struct error *);
-template enum err ntt_run(cudaStream_t, enum ntt_kind, unsigned, field<bn254_fr> *const *, unsigned,
-                          const struct ntt_table<bn254_fr> &, struct error *);
+#define INSTANCES(P)                                                                               \
+    template enum err ntt_table_fill(cudaStream_t, const struct ntt_table<P> &, struct error *);   \
+    template enum err ntt_run(cudaStream_t, enum ntt_kind, unsigned, field<P> *const *, unsigned,  \
+                              const struct ntt_table<P> &, struct error *);
+INSTANCES(bn254_fr)
+INSTANCES(bls12_381_fr)
