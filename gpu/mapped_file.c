@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/crypto.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,7 +95,7 @@ void mapped_file_close(struct mapped_file *file) {
     if (file->is_mapped) {
         (void)munmap(file->bytes, file->size);
     } else if (file->bytes != NULL) {
-        OPENSSL_cleanse(file->bytes, file->size);
+        explicit_bzero(file->bytes, file->size);
         free(file->bytes);
     }
     if (file->fd >= 0) (void)close(file->fd);
