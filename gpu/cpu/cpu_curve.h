@@ -9,6 +9,7 @@
 #ifndef PROVERQ_CPU_CURVE_H
 #define PROVERQ_CPU_CURVE_H
 
+#include "gpu/cpu/matrix.h"
 #include "gpu/cpu/pool.h"
 #include "gpu/curve.h"
 #include "gpu/error.h"
@@ -67,12 +68,12 @@ struct cpu_curve {
     enum err (*msm_g2)(struct pool *pool, const uint8_t *bases, const struct scalar *scalars,
                        size_t n, struct g2_point *out, struct error *error);
 
-    /* --- the quotient (FORMATS: inverse NTT of a, b, c = a.b; times w_2N^i; NTT; a.b - c), plain
+    /* --- the quotient (inverse NTT of a, b, c = a.b; values on the odd powers of w_2N; a.b - c), plain
      * scalars of the H sum. `witness` has the key's n_vars values, `h` room for domain_size. The
      * times of both parts go to matvec_ns and ntt_ns. --- */
-    enum err (*quotient)(struct pool *pool, const struct zkey *zkey, const struct scalar *witness,
-                         struct scalar *h, int64_t *matvec_ns, int64_t *ntt_ns,
-                         struct error *error);
+    enum err (*quotient)(struct pool *pool, const struct matrix *matrix,
+                         const struct scalar *witness, struct scalar *h, int64_t *matvec_ns,
+                         int64_t *ntt_ns, struct error *error);
 
     /* In-place transforms of 2^log_n plain scalars, natural order in and out: for tests and
      * benchmarks. */
