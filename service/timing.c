@@ -1,0 +1,64 @@
+#include "service/timing.h"
+#include "service/log.h"
+
+#include <time.h>
+
+static int64_t read_clock(clockid_t clock) {
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+int64_t timing_now(void) {
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+void timing_add(struct timing *timing, enum step step, int16_t worker, int64_t start_ns,
+                int64_t end_ns) {
+    if (timing->n == TIMING_MAX) return;
+    timing->spans[timing->n++] = (struct timing_span){step, worker, start_ns, end_ns - start_ns};
+}
+
+int64_t timing_end(struct timing *timing, enum step step, int16_t worker, int64_t start_ns) {
+    int64_t now = timing_now();
+    timing_add(timing, step, worker, start_ns, now);
+    return now;
+}
+
+/* The clocks are read one after the other: of three tries, the one least disturbed in between. */
+int64_t timing_wall_offset(void) {
+    int64_t best = 0, best_width = INT64_MAX;
+    for (int i = 0; i < 3; i++) {
+        int64_t before = timing_now();
+        int64_t wall = read_clock(CLOCK_REALTIME);
+        int64_t width = timing_now() - before;
+        if (width >= best_width) continue;
+        best_width = width;
+        best = wall - (before + width / 2);
+    }
+    return best;
+}
+
+void timing_to_columns(const struct timing *timing, int64_t wall_offset_ns,
+                       struct timing_columns *out) {
+    out->n = timing->n;
+    for (size_t i = 0; i < timing->n; i++) {
+        const struct timing_span *span = &timing->spans[i];
+        out->steps[i] = (int16_t)span->step;
+        out->workers[i] = span->worker;
+        out->started_us[i] = (span->start_ns + wall_offset_ns) / 1000;
+        out->durations_us[i] = span->duration_ns / 1000;
+    }
+}
+
+void timing_log(const struct timing *timing, int64_t job, int32_t partition, int32_t attempt) {
+    for (size_t i = 0; i < timing->n; i++) {
+        const struct timing_span *span = &timing->spans[i];
+        const char *kind = span->step < STEP_COPY_IN  ? "SYNTH_TIMING"
+                           : span->step < STEP_FINISH ? "GPU_TIMING"
+                                                      : "FIN_TIMING";
+        log_info(kind, log_number("job", job), log_number("partition", partition),
+                 log_number("attempt", attempt), log_text("step", step_name(span->step)),
+                 log_number("worker", span->worker), log_number("us", span->duration_ns / 1000));
+    }
+}
