@@ -1,0 +1,152 @@
+#include "service/queues.h"
+#include "gpu/wtns.h"
+#include "service/log.h"
+
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* --- tasks --- */
+
+void claim_rows_release(struct claim_rows *rows) {
+    if (!rows || atomic_fetch_sub(&rows->users, 1) > 1) return;
+    db_free(rows->rows);
+    free(rows);
+}
+
+void task_drop_witness(struct task *task, struct buffers *buffers) {
+    wtns_close(task->wtns);
+    task->wtns = NULL;
+    buffers_give(buffers, task->buffer);
+    task->buffer = NULL;
+    claim_rows_release(task->claim);
+    task->claim = NULL;
+    task->witness = NULL;
+    task->path = NULL;
+}
+
+/* --- queues --- */
+
+void queue_init(struct queue *queue) {
+    pthread_mutex_init(&queue->mutex, NULL);
+    pthread_cond_init(&queue->changed, NULL);
+    queue->first = NULL;
+    queue->is_closed = false;
+}
+
+void queue_destroy(struct queue *queue) {
+    pthread_cond_destroy(&queue->changed);
+    pthread_mutex_destroy(&queue->mutex);
+}
+
+void queue_push(struct queue *queue, struct task *task) {
+    struct task **at = &queue->first;
+    pthread_mutex_lock(&queue->mutex);
+    while (*at && (*at)->order < task->order)
+        at = &(*at)->next;
+    task->next = *at;
+    *at = task;
+    pthread_cond_signal(&queue->changed);
+    pthread_mutex_unlock(&queue->mutex);
+}
+
+struct task *queue_pop(struct queue *queue) {
+    pthread_mutex_lock(&queue->mutex);
+    while (!queue->first && !queue->is_closed)
+        pthread_cond_wait(&queue->changed, &queue->mutex);
+    struct task *task = queue->first;
+    if (task) queue->first = task->next;
+    pthread_mutex_unlock(&queue->mutex);
+    if (task) task->next = NULL;
+    return task;
+}
+
+void queue_close(struct queue *queue) {
+    pthread_mutex_lock(&queue->mutex);
+    queue->is_closed = true;
+    pthread_cond_broadcast(&queue->changed);
+    pthread_mutex_unlock(&queue->mutex);
+}
+
+/* --- the pipeline --- */
+
+void wake_up(int fd) {
+    (void)eventfd_write(fd, 1); /* fails only when it is readable already */
+}
+
+void wake_clear(int fd) {
+    eventfd_t count;
+    (void)eventfd_read(fd, &count); /* it is non-blocking; nothing to read is fine */
+}
+
+void pipeline_begin(struct pipeline *pipeline, struct task *task) {
+    atomic_fetch_add(&pipeline->in_hand, 1);
+    atomic_fetch_add(&pipeline->ahead, 1);
+    task->is_ahead = true;
+    lease_step(&task->lease, STEP_CLAIM, LEASE_NO_DEADLINE);
+    leases_add(pipeline->leases, &task->lease);
+}
+
+void pipeline_end(struct pipeline *pipeline, struct task *task) {
+    leases_remove(pipeline->leases, &task->lease);
+    atomic_fetch_sub(&pipeline->in_hand, 1);
+    wake_up(pipeline->dispatcher_wake);
+    free(task->publics);
+    free(task);
+}
+
+void pipeline_room(struct pipeline *pipeline, struct task *task) {
+    if (!task->is_ahead) return;
+    task->is_ahead = false;
+    atomic_fetch_sub(&pipeline->ahead, 1);
+    wake_up(pipeline->dispatcher_wake);
+}
+
+static void to_record(struct pipeline *pipeline, struct task *task, enum outcome outcome) {
+    task->outcome = outcome;
+    task_drop_witness(task, pipeline->buffers);
+    pipeline_room(pipeline, task);
+    wake_up(pipeline->dispatcher_wake); /* a buffer is free */
+    task->queued_ns = timing_now();
+    lease_step(&task->lease, STEP_RECORD, LEASE_NO_DEADLINE);
+    queue_push(&pipeline->record, task);
+}
+
+void pipeline_proved(struct pipeline *pipeline, struct task *task) {
+    to_record(pipeline, task, OUTCOME_PROOF);
+}
+
+void pipeline_give_up(struct pipeline *pipeline, struct task *task, const struct error *error) {
+    task->error = *error;
+    to_record(pipeline, task, error->code == ERR_ABSENT ? OUTCOME_RELEASE : OUTCOME_FAILURE);
+}
+
+void pipeline_release(struct pipeline *pipeline, struct task *task, const char *reason) {
+    error_set(&task->error, ERR_NONE, "%s", reason);
+    to_record(pipeline, task, OUTCOME_RELEASE);
+}
+
+bool pipeline_is_over(struct pipeline *pipeline, struct task *task) {
+    bool is_lost = atomic_load(&task->lease.is_lost);
+    if (!is_lost && !atomic_load(&pipeline->stopping)) return false;
+    pipeline_release(pipeline, task, is_lost ? "the lease was lost" : "the prover is stopping");
+    return true;
+}
+
+void pipeline_stop(struct pipeline *pipeline) {
+    atomic_store(&pipeline->stopping, true);
+    wake_up(pipeline->stop_fd);
+    wake_up(pipeline->dispatcher_wake);
+    wake_up(pipeline->loader_wake);
+}
+
+void pipeline_fault(struct pipeline *pipeline, const struct error *error) {
+    pthread_mutex_lock(&pipeline->fault_mutex);
+    if (pipeline->fault.code == ERR_NONE) {
+        pipeline->fault = *error;
+        log_error("this prover cannot go on", log_text("code", error_name(error->code)),
+                  log_text("error", error->text));
+    }
+    pthread_mutex_unlock(&pipeline->fault_mutex);
+    pipeline_stop(pipeline);
+}

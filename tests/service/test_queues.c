@@ -1,0 +1,277 @@
+/* The handover between stages, the leases of what is in hand, and the witness buffers. */
+#include "service/queues.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static struct error error;
+
+/* --- queues --- */
+
+START_TEST(the_lowest_claim_goes_first) {
+    static const uint64_t orders[] = {5, 1, 4, 2, 3};
+    struct task tasks[5];
+    struct queue queue;
+    memset(tasks, 0, sizeof tasks);
+    queue_init(&queue);
+    for (int i = 0; i < 5; i++) {
+        tasks[i].order = orders[i];
+        queue_push(&queue, &tasks[i]);
+    }
+    for (uint64_t order = 1; order <= 5; order++)
+        ck_assert_uint_eq(queue_pop(&queue)->order, order);
+    queue_close(&queue);
+    ck_assert_ptr_null(queue_pop(&queue));
+    queue_destroy(&queue);
+}
+END_TEST
+
+START_TEST(what_is_in_a_closed_queue_can_still_be_popped) {
+    struct task task = {.order = 7};
+    struct queue queue;
+    queue_init(&queue);
+    queue_push(&queue, &task);
+    queue_close(&queue);
+    ck_assert_ptr_eq(queue_pop(&queue), &task);
+    ck_assert_ptr_null(queue_pop(&queue));
+    queue_destroy(&queue);
+}
+END_TEST
+
+enum { THREADS = 4, MANY = 20000 };
+
+struct consumer {
+    struct queue *queue;
+    pthread_t thread;
+    uint8_t seen[MANY];
+};
+
+static void *consume(void *arg) {
+    struct consumer *consumer = arg;
+    for (struct task *task; (task = queue_pop(consumer->queue)) != NULL;)
+        consumer->seen[task->order]++;
+    return NULL;
+}
+
+START_TEST(each_task_is_popped_by_exactly_one_thread) {
+    struct consumer *consumers = calloc(THREADS, sizeof *consumers);
+    struct task *tasks = calloc(MANY, sizeof *tasks);
+    struct queue queue;
+    ck_assert(consumers && tasks);
+    queue_init(&queue);
+    for (int i = 0; i < THREADS; i++) {
+        consumers[i].queue = &queue;
+        ck_assert_int_eq(pthread_create(&consumers[i].thread, NULL, consume, &consumers[i]), 0);
+    }
+    for (int i = 0; i < MANY; i++) {
+        tasks[i].order = (uint64_t)i;
+        queue_push(&queue, &tasks[i]);
+    }
+    queue_close(&queue);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(consumers[i].thread, NULL);
+    for (int t = 0; t < MANY; t++) {
+        int times = 0;
+        for (int i = 0; i < THREADS; i++)
+            times += consumers[i].seen[t];
+        ck_assert_int_eq(times, 1);
+    }
+    queue_destroy(&queue);
+    free(tasks);
+    free(consumers);
+}
+END_TEST
+
+/* --- the pipeline's bookkeeping --- */
+
+static struct pipeline pipeline;
+static struct device *device;
+
+static void open_pipeline(void) {
+    memset(&pipeline, 0, sizeof pipeline);
+    queue_init(&pipeline.record);
+    pthread_mutex_init(&pipeline.fault_mutex, NULL);
+    pipeline.stop_fd = eventfd(0, EFD_NONBLOCK);
+    pipeline.dispatcher_wake = eventfd(0, EFD_NONBLOCK);
+    pipeline.loader_wake = eventfd(0, EFD_NONBLOCK);
+    ck_assert_int_eq(leases_open(&pipeline.leases, &error), ERR_NONE);
+    ck_assert_int_eq(device_open("cpu", 1, &device, &error), ERR_NONE);
+    ck_assert_int_eq(buffers_open(device, 2, &pipeline.buffers, &error), ERR_NONE);
+}
+
+static void close_pipeline(void) {
+    buffers_close(pipeline.buffers);
+    device_close(device);
+    leases_close(pipeline.leases);
+    queue_destroy(&pipeline.record);
+    close(pipeline.stop_fd);
+    close(pipeline.dispatcher_wake);
+    close(pipeline.loader_wake);
+}
+
+static struct task *begin_task(void) {
+    struct task *task = calloc(1, sizeof *task);
+    ck_assert_ptr_nonnull(task);
+    pipeline_begin(&pipeline, task);
+    ck_assert_int_eq(buffers_take(pipeline.buffers, 100, &task->buffer, &error), ERR_NONE);
+    return task;
+}
+
+static void pop_and_end(struct task *task, enum outcome outcome) {
+    ck_assert_ptr_eq(queue_pop(&pipeline.record), task);
+    ck_assert_int_eq(task->outcome, outcome);
+    pipeline_end(&pipeline, task);
+    ck_assert_int_eq(atomic_load(&pipeline.in_hand), 0);
+    ck_assert_int_eq(atomic_load(&pipeline.ahead), 0);
+    ck_assert_uint_eq(buffers_free_count(pipeline.buffers), 2);
+    ck_assert_uint_eq(leases_tokens(pipeline.leases, NULL, 0), 0);
+}
+
+START_TEST(a_task_counts_as_ahead_until_it_reaches_the_device_whatever_becomes_of_it) {
+    struct task *task = begin_task();
+    ck_assert_int_eq(atomic_load(&pipeline.ahead), 1);
+    pipeline_room(&pipeline, task);
+    pipeline_room(&pipeline, task);
+    ck_assert_int_eq(atomic_load(&pipeline.ahead), 0);
+    ck_assert_int_eq(atomic_load(&pipeline.in_hand), 1);
+    pipeline_proved(&pipeline, task);
+    pop_and_end(task, OUTCOME_PROOF);
+    task = begin_task();
+    error_set(&error, ERR_FORMAT, "bad");
+    pipeline_give_up(&pipeline, task, &error);
+    pop_and_end(task, OUTCOME_FAILURE);
+}
+END_TEST
+
+START_TEST(a_file_that_is_not_here_releases_the_partition) {
+    struct task *task = begin_task();
+    error_set(&error, ERR_ABSENT, "not here");
+    pipeline_give_up(&pipeline, task, &error);
+    pop_and_end(task, OUTCOME_RELEASE);
+}
+END_TEST
+
+START_TEST(a_lost_lease_or_a_stop_ends_a_task) {
+    struct task *task = begin_task();
+    ck_assert(!pipeline_is_over(&pipeline, task));
+    atomic_store(&task->lease.is_lost, true);
+    ck_assert(pipeline_is_over(&pipeline, task));
+    pop_and_end(task, OUTCOME_RELEASE);
+    task = begin_task();
+    pipeline_stop(&pipeline);
+    ck_assert(pipeline_is_over(&pipeline, task));
+    pop_and_end(task, OUTCOME_RELEASE);
+}
+END_TEST
+
+START_TEST(the_first_fault_counts_and_stops_the_prover) {
+    error_set(&error, ERR_DEVICE_FAULT, "first");
+    pipeline_fault(&pipeline, &error);
+    error_set(&error, ERR_SCHEMA, "second");
+    pipeline_fault(&pipeline, &error);
+    ck_assert_int_eq(pipeline.fault.code, ERR_DEVICE_FAULT);
+    ck_assert(atomic_load(&pipeline.stopping));
+}
+END_TEST
+
+/* --- buffers --- */
+
+START_TEST(a_buffer_is_wiped_before_another_gets_it) {
+    struct buffer *buffer, *again;
+    ck_assert_int_eq(buffers_take(pipeline.buffers, 5000, &buffer, &error), ERR_NONE);
+    memset(buffer->bytes, 0xaa, 5000);
+    buffer->used = 5000;
+    uint8_t *bytes = buffer->bytes;
+    buffers_give(pipeline.buffers, buffer);
+    for (int i = 0; i < 5000; i++)
+        ck_assert_uint_eq(bytes[i], 0);
+    ck_assert_int_eq(buffers_take(pipeline.buffers, 4000, &again, &error), ERR_NONE);
+    ck_assert_ptr_eq(again->bytes, bytes); /* reused, not allocated again */
+    buffers_give(pipeline.buffers, again);
+}
+END_TEST
+
+START_TEST(a_buffer_that_is_too_small_grows) {
+    struct buffer *a, *b, *c;
+    ck_assert_int_eq(buffers_take(pipeline.buffers, 100, &a, &error), ERR_NONE);
+    ck_assert_int_eq(buffers_take(pipeline.buffers, 200, &b, &error), ERR_NONE);
+    ck_assert_int_eq(buffers_take(pipeline.buffers, 1, &c, &error), ERR_INTERNAL);
+    buffers_give(pipeline.buffers, a);
+    buffers_give(pipeline.buffers, b);
+    ck_assert_int_eq(buffers_take(pipeline.buffers, 1000000, &a, &error), ERR_NONE);
+    ck_assert_uint_ge(a->capacity, 1000000);
+    memset(a->bytes, 1, a->capacity);
+    a->used = a->capacity;
+    buffers_give(pipeline.buffers, a);
+}
+END_TEST
+
+/* --- leases --- */
+
+START_TEST(a_step_past_its_deadline_is_found) {
+    struct lease first = {.job = 1, .partition = 2}, second = {.job = 3, .partition = 4};
+    struct lease_overdue overdue;
+    leases_add(pipeline.leases, &first);
+    leases_add(pipeline.leases, &second);
+    lease_step(&first, STEP_QUEUE_WAIT, LEASE_NO_DEADLINE);
+    lease_step(&second, STEP_VERIFY, INT64_C(1000000000));
+    int64_t now = timing_now();
+    ck_assert(!leases_overdue(pipeline.leases, now, &overdue));
+    ck_assert(leases_overdue(pipeline.leases, now + INT64_C(2000000000), &overdue));
+    ck_assert_int_eq(overdue.job, 3);
+    ck_assert_int_eq(overdue.partition, 4);
+    ck_assert_int_eq(overdue.step, STEP_VERIFY);
+    leases_remove(pipeline.leases, &second);
+    ck_assert(!leases_overdue(pipeline.leases, INT64_MAX - 1, &overdue));
+    leases_remove(pipeline.leases, &first);
+}
+END_TEST
+
+START_TEST(only_tokens_that_were_asked_for_and_denied_are_lost) {
+    struct lease leases[3];
+    struct uuid asked[3];
+    memset(leases, 0, sizeof leases);
+    for (int i = 0; i < 3; i++) {
+        leases[i].token.bytes[0] = (uint8_t)(i + 1);
+        leases_add(pipeline.leases, &leases[i]);
+    }
+    ck_assert_uint_eq(leases_tokens(pipeline.leases, asked, 3), 3);
+    asked[0] = leases[0].token; /* the third was claimed after the question */
+    asked[1] = leases[1].token;
+    ck_assert_uint_eq(leases_mark_lost(pipeline.leases, asked, 2, &leases[1].token, 1), 1);
+    ck_assert(atomic_load(&leases[0].is_lost));
+    ck_assert(!atomic_load(&leases[1].is_lost));
+    ck_assert(!atomic_load(&leases[2].is_lost));
+    for (int i = 0; i < 3; i++)
+        leases_remove(pipeline.leases, &leases[i]);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("queues");
+    TCase *queues = tcase_create("queues");
+    tcase_add_test(queues, the_lowest_claim_goes_first);
+    tcase_add_test(queues, what_is_in_a_closed_queue_can_still_be_popped);
+    tcase_add_test(queues, each_task_is_popped_by_exactly_one_thread);
+    suite_add_tcase(suite, queues);
+    TCase *tasks = tcase_create("tasks");
+    tcase_add_checked_fixture(tasks, open_pipeline, close_pipeline);
+    tcase_add_test(tasks,
+                   a_task_counts_as_ahead_until_it_reaches_the_device_whatever_becomes_of_it);
+    tcase_add_test(tasks, a_file_that_is_not_here_releases_the_partition);
+    tcase_add_test(tasks, a_lost_lease_or_a_stop_ends_a_task);
+    tcase_add_test(tasks, the_first_fault_counts_and_stops_the_prover);
+    tcase_add_test(tasks, a_buffer_is_wiped_before_another_gets_it);
+    tcase_add_test(tasks, a_buffer_that_is_too_small_grows);
+    tcase_add_test(tasks, a_step_past_its_deadline_is_found);
+    tcase_add_test(tasks, only_tokens_that_were_asked_for_and_denied_are_lost);
+    suite_add_tcase(suite, tasks);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
