@@ -340,7 +340,7 @@ static bool sleep_awake(int wake_fd, uint32_t ms) {
     return poll(&fd, 1, (int)ms) > 0;
 }
 
-enum err db_reconnect(struct db *db, int wake_fd, struct error *error) {
+static enum err reconnect(struct db *db, int wake_fd, int64_t until, struct error *error) {
     uint32_t wait = BACKOFF_FIRST_MS;
     for (;;) {
         enum err rc = connect_once(db, wake_fd, error);
@@ -349,9 +349,17 @@ enum err db_reconnect(struct db *db, int wake_fd, struct error *error) {
         uint32_t ms = jitter(wait);
         log_warn("no connection to the database; it will be tried again",
                  log_text("error", error->text), log_number("wait_ms", ms));
-        if (sleep_awake(wake_fd, ms)) return error->code;
+        if (until - now_ms() < ms || sleep_awake(wake_fd, ms)) return error->code;
         wait = wait * 2 < BACKOFF_MOST_MS ? wait * 2 : BACKOFF_MOST_MS;
     }
+}
+
+enum err db_reconnect(struct db *db, int wake_fd, struct error *error) {
+    return reconnect(db, wake_fd, INT64_MAX, error);
+}
+
+enum err db_reconnect_within(struct db *db, int wake_fd, uint32_t limit_ms, struct error *error) {
+    return reconnect(db, wake_fd, now_ms() + limit_ms, error);
 }
 
 /* --- running --- */

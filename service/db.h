@@ -57,6 +57,10 @@ bool db_is_connected(const struct db *db);
  * and channels listened to first. ERR_SCHEMA ends it too. */
 MUST_USE enum err db_reconnect(struct db *db, int wake_fd, struct error *error);
 
+/* The same, but for `limit_ms` at most (an attempt under way may take some seconds more). */
+MUST_USE enum err db_reconnect_within(struct db *db, int wake_fd, uint32_t limit_ms,
+                                      struct error *error);
+
 /* --- parameters: they point to the caller's memory --- */
 enum db_kind { DB_NULL, DB_INT, DB_TEXT, DB_BYTES, DB_UUID, DB_ARRAY };
 
