@@ -1,0 +1,221 @@
+#include "gpu/keycheck.h"
+#include "service/log.h"
+#include "service/stages.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KNOWN_MAX = 4096 };
+
+/* A circuit that this prover cannot have now is tried again after this. */
+#define REFUSED_RETRY_NS INT64_C(60000000000)
+
+static const struct db_statement wanted_circuits = {"wanted_circuits", "L", "l"};
+static const struct db_statement circuit_get = {"circuit_get", "l", "titiiixltxlttb"};
+static const struct db_statement *const statements[] = {&wanted_circuits, &circuit_get,
+                                                        &artefact_chunk_get};
+const struct stage_statements loader_statements = {statements,
+                                                   sizeof statements / sizeof *statements};
+
+/* What the database says of a circuit. */
+struct description {
+    struct db_result *rows;
+    const struct curve_info *curve;
+    int64_t n_vars, n_public, log_domain;
+    struct artefact zkey;
+    const char *vkey;
+};
+
+static enum err read_artefact(const struct db_result *rows, int column, enum artefact_kind kind,
+                              struct artefact *out, struct error *error) {
+    size_t n;
+    const uint8_t *hash = db_get_bytes(rows, 0, column, &n);
+    const char *path = db_get_text(rows, 0, column + 2);
+    if (n != SHA256_BYTES || strlen(path) >= sizeof out->path)
+        return error_set(error, ERR_MISMATCH, "the database's artefact row is corrupt");
+    out->kind = kind;
+    memcpy(out->sha256.bytes, hash, n);
+    out->bytes = (uint64_t)db_get_int(rows, 0, column + 1);
+    snprintf(out->path, sizeof out->path, "%s", path);
+    return ERR_NONE;
+}
+
+static enum err describe(struct db *db, struct held *held, struct description *out,
+                         struct error *error) {
+    enum err rc;
+    TRY(db_run(db, &circuit_get, DB_PARAMS(db_int(held->circuit_id)), &out->rows, error));
+    if (db_rows(out->rows) != 1)
+        TRY(error_set(error, ERR_MISMATCH, "circuit %lld is not in the database",
+                      (long long)held->circuit_id));
+    snprintf(held->name, sizeof held->name, "%s", db_get_text(out->rows, 0, 0));
+    held->version = (int32_t)db_get_int(out->rows, 0, 1);
+    out->curve = curve_by_name(db_get_text(out->rows, 0, 2));
+    if (!out->curve)
+        TRY(error_set(error, ERR_UNSUPPORTED, "curve %s", db_get_text(out->rows, 0, 2)));
+    out->n_vars = db_get_int(out->rows, 0, 3);
+    out->n_public = db_get_int(out->rows, 0, 4);
+    out->log_domain = db_get_int(out->rows, 0, 5);
+    TRY(read_artefact(out->rows, 6, ARTEFACT_ZKEY, &out->zkey, error));
+    held->has_r1cs = !db_is_null(out->rows, 0, 9);
+    if (held->has_r1cs) TRY(read_artefact(out->rows, 9, ARTEFACT_R1CS, &held->r1cs, error));
+    out->vkey = db_get_text(out->rows, 0, 12);
+fail:
+    return rc;
+}
+
+static enum err check_sizes(const struct zkey *zkey, const struct description *description,
+                            struct error *error) {
+    if (zkey->curve == description->curve && zkey->n_vars == description->n_vars &&
+        zkey->n_public == description->n_public && zkey->log_domain == description->log_domain)
+        return ERR_NONE;
+    return error_set(error, ERR_MISMATCH,
+                     "the proving key (%s, %u signals, %u public, 2^%u) is not the circuit's (%s, "
+                     "%lld, %lld, 2^%lld)",
+                     zkey->curve->name, zkey->n_vars, zkey->n_public, zkey->log_domain,
+                     description->curve->name, (long long)description->n_vars,
+                     (long long)description->n_public, (long long)description->log_domain);
+}
+
+/* Once per hash and host: the mark stays beside the cache's file. */
+static enum err check_key(const struct artefact_places *places, const struct artefact *artefact,
+                          const struct zkey *zkey, struct error *error) {
+    struct error remark;
+    bool forgeable = false;
+    enum err rc;
+    if (artefact_is_checked(places, &artefact->sha256)) return ERR_NONE;
+    TRY(keycheck(zkey, &forgeable, error));
+    if (forgeable)
+        TRY(error_set(error, ERR_KEY,
+                      "gamma equals delta, so anybody can forge proofs: the key had no phase 2 "
+                      "contribution"));
+    if (artefact_mark_checked(places, &artefact->sha256, &remark) != ERR_NONE)
+        log_warn("the key will be checked again at the next start", log_text("error", remark.text));
+fail:
+    return rc;
+}
+
+static enum err check_vkey(const struct held *held, const char *json, struct error *error) {
+    struct vkey *registered = NULL;
+    enum err rc;
+    TRY(vkey_from_json(json, strlen(json), &registered, error));
+    TRY(vkey_equal(held->vkey, registered, error));
+fail:
+    vkey_free(registered);
+    return rc;
+}
+
+static enum err load(struct pipeline *pipeline, struct held *held, struct description *description,
+                     struct error *error) {
+    char *path = NULL;
+    bool fetched = false;
+    int64_t at = timing_now();
+    enum err rc;
+    TRY(describe(pipeline->loader_db, held, description, error));
+    TRY(artefact_fetch(&pipeline->places, pipeline->loader_db, &description->zkey, &path, &fetched,
+                       error));
+    at = timing_end(&held->loading, STEP_FETCH_KEY, WORKER_LOADER, at);
+    TRY(zkey_open(path, &held->zkey, error));
+    TRY(check_sizes(held->zkey, description, error));
+    TRY(check_key(&pipeline->places, &description->zkey, held->zkey, error));
+    TRY(vkey_from_zkey(held->zkey, &held->vkey, error));
+    TRY(check_vkey(held, description->vkey, error));
+    at = timing_end(&held->loading, STEP_CHECK_KEY, WORKER_LOADER, at);
+    TRY(key_load(pipeline->device, held->zkey, &held->key, error));
+    timing_end(&held->loading, STEP_LOAD_KEY, WORKER_LOADER, at);
+fail:
+    free(path);
+    return rc;
+}
+
+/* Whose fault it is that a circuit cannot be loaded: the artefacts' (true) or this host's. */
+static bool is_artefacts_fault(enum err code) {
+    return code == ERR_KEY || code == ERR_FORMAT || code == ERR_MISMATCH || code == ERR_UNSUPPORTED;
+}
+
+static void log_loaded(const struct held *held, int64_t start_ns) {
+    int64_t ms = (timing_now() - start_ns) / 1000000;
+    if (held->state == HELD_READY)
+        log_info("circuit loaded", log_text("circuit", held->name),
+                 log_number("version", held->version), log_number("ms", ms));
+    else
+        log_error(held->state == HELD_BAD ? "a circuit's artefacts are wrong; its partitions fail"
+                                          : "this prover cannot have a circuit; others may",
+                  log_text("circuit", held->name), log_number("circuit_id", held->circuit_id),
+                  log_number("version", held->version),
+                  log_text("code", error_name(held->error.code)),
+                  log_text("error", held->error.text));
+}
+
+static void release_parts(struct held *held) {
+    key_free(held->key);
+    vkey_free(held->vkey);
+    zkey_close(held->zkey);
+    held->key = NULL;
+    held->vkey = NULL;
+    held->zkey = NULL;
+}
+
+/* Adds an entry for the circuit, whatever becomes of it, unless the database failed. */
+static enum err load_circuit(struct pipeline *pipeline, int64_t id, struct error *error) {
+    struct description description = {.rows = NULL};
+    struct held *held = calloc(1, sizeof *held);
+    int64_t start = timing_now();
+    if (!held) return error_set(error, ERR_HOST_MEMORY, "out of memory");
+    held->circuit_id = id;
+    enum err rc = load(pipeline, held, &description, &held->error);
+    db_free(description.rows);
+    if (error_class(rc) == ERROR_CLASS_DATABASE) {
+        *error = held->error;
+        held_free(held);
+        return rc;
+    }
+    if (rc == ERR_DEVICE_FAULT) pipeline_fault(pipeline, &held->error);
+    held->state = rc == ERR_NONE ? HELD_READY : is_artefacts_fault(rc) ? HELD_BAD : HELD_REFUSED;
+    if (rc != ERR_NONE) release_parts(held);
+    held->retry_ns = timing_now() + REFUSED_RETRY_NS;
+    log_loaded(held, start);
+    keyring_add(pipeline->keyring, held);
+    wake_up(pipeline->dispatcher_wake);
+    return ERR_NONE;
+}
+
+/* Loads the circuit that is wanted first. *found: whether there was one. */
+static enum err load_next(struct pipeline *pipeline, bool *found, struct error *error) {
+    int64_t known[KNOWN_MAX];
+    size_t n = keyring_known(pipeline->keyring, timing_now(), known, KNOWN_MAX);
+    struct db_result *rows = NULL;
+    enum err rc;
+    *found = false;
+    TRY(db_run(pipeline->loader_db, &wanted_circuits, DB_PARAMS(db_int8_array(known, n)), &rows,
+               error));
+    if (db_rows(rows) == 0) goto fail;
+    *found = true;
+    TRY(load_circuit(pipeline, db_get_int(rows, 0, 0), error));
+fail:
+    db_free(rows);
+    return rc;
+}
+
+static void wait_for_wish(struct pipeline *pipeline, uint32_t ms) {
+    struct pollfd fd = {pipeline->loader_wake, POLLIN, 0};
+    (void)poll(&fd, 1, (int)ms);
+    wake_clear(pipeline->loader_wake);
+}
+
+void *loader_main(void *arg) {
+    struct pipeline *pipeline = ((struct stage_thread *)arg)->pipeline;
+    struct error error;
+    while (!atomic_load(&pipeline->stopping)) {
+        bool found;
+        enum err rc = load_next(pipeline, &found, &error);
+        if (rc == ERR_NONE && found) continue;
+        if (rc != ERR_NONE)
+            log_warn("circuits cannot be loaded now", log_text("error", error.text));
+        if (rc == ERR_CONNECTION) rc = db_reconnect(pipeline->loader_db, pipeline->stop_fd, &error);
+        if (rc == ERR_SCHEMA) pipeline_fault(pipeline, &error);
+        wait_for_wish(pipeline, pipeline->options->poll_ms);
+    }
+    return NULL;
+}
