@@ -1,8 +1,5 @@
 # The CUDA part of the build, included by the Makefile. Device code is built for sm_90 with PTX for
 # what comes after; ARCHS=all adds sm_80, 86 and 89. Nothing needs relocatable device code.
-#
-#   make check-gpu [ONLY=ntt,prove,...]   what only a card can show; needs nvcc and gcc, no other package
-#   make bench-gpu [ONLY=...]             the figures of tests/bench/RESULTS.md
 
 CUDA_SRC :=
 CUDA_C_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard gpu/cuda/*.c)) # host code, tested everywhere
@@ -41,3 +38,32 @@ $(B)/tests/gpu/test_cuda_%.o: tests/gpu/test_cuda_%.cu
 	$(CXX) -x c++ -std=c++17 -O2 -g -I. -Wall -Wextra -Werror -fPIE $(SANFLAGS) -MMD -MP -c -o $@ $<
 $(B)/tests/gpu/test_cuda_%: $(B)/tests/gpu/test_cuda_%.o $(CUDA_C_OBJ) $(B)/libproverq-gpu.a
 	$(CXX) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) $(LDLIBS) -lcheck -lsubunit -lgmp
+
+# --- on the card --------------------------------------------------------------------------------------
+# A program per part. They link the same objects as everything else but for those that include another
+# library's headers, so that a machine with gcc and nvcc is enough.
+CARD_LIB   := $(B)/libcard.a
+CARD_CURVE := $(wildcard gpu/cpu/curve_*.c)
+CARD_SRC   := $(filter-out $(CARD_CURVE),$(shell grep -L '<openssl/\|<jansson' gpu/*.c gpu/cpu/*.c))
+CARD_SRC   += tests/gpu/r1cs_builder.c tests/gpu-card/card.c
+CARD_OBJ   := $(CARD_SRC:%.c=$(B)/%.o) $(CARD_CURVE:%.c=$(B)/%.portable.o) $(if $(ADX),$(CARD_CURVE:%.c=$(B)/%.adx.o))
+CARD_CHECK := $(patsubst %.cu,$(B)/%,$(wildcard tests/gpu-card/check_*.cu))
+CARD_BENCH := $(patsubst %.cu,$(B)/%,$(wildcard tests/bench/bench_*.cu))
+part        = $(patsubst bench_%,%,$(patsubst check_%,%,$(notdir $(1))))
+chosen      = $(foreach p,$(1),$(if $(or $(if $(ONLY),,all),$(filter $(call part,$p),$(subst $(comma), ,$(ONLY)))),$p))
+
+$(CARD_LIB): $(CARD_OBJ) $(CUDA_OBJ)
+$(CARD_CHECK) $(CARD_BENCH): $(B)/%: $(B)/%.o $(CARD_LIB)
+	$(CXX) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) -lm -ldl -lrt
+
+.PHONY: check-gpu bench-gpu
+check-gpu: $(call chosen,$(CARD_CHECK)) ## what only a card can show (5 minutes); ONLY="ntt msm prove sanitize"
+	for program in $^; do "$$program"; done
+ifneq ($(or $(if $(ONLY),,all),$(filter sanitize,$(ONLY))),)
+	$(MAKE) $(CARD_CHECK)
+	for tool in memcheck racecheck; do for program in $(CARD_CHECK); do \
+	    compute-sanitizer --tool $$tool --error-exitcode 1 "$$program" small; done; done
+endif
+
+bench-gpu: $(call chosen,$(CARD_BENCH)) ## times on a card, each result checked; ONLY="ntt msm prove_gpu"
+	for program in $^; do "$$program"; done

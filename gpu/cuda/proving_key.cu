@@ -9,12 +9,15 @@ static size_t g1_bytes(const struct proving_key *key) {
     return 2 * curve_info(key->h.curve)->n8q;
 }
 
+/* The domain decides the window (the witness is about as long), the longer list how many tables an
+ * entry's 31 bits can name. */
 static void shapes(const struct zkey *zkey, unsigned max_tables, struct proving_key *out) {
     enum curve_id curve = zkey->curve->id;
-    uint32_t n = zkey->n_vars > zkey->domain_size ? zkey->n_vars : zkey->domain_size;
-    struct msm_shape both = msm_shape_choose(curve, n, max_tables);
-    out->witness = msm_shape_with(curve, zkey->n_vars, both.window_bits, both.tables);
-    out->h = msm_shape_with(curve, zkey->domain_size, both.window_bits, both.tables);
+    uint32_t longer = zkey->n_vars > zkey->domain_size ? zkey->n_vars : zkey->domain_size;
+    unsigned bits = msm_shape_choose(curve, zkey->domain_size, max_tables).window_bits;
+    unsigned tables = msm_shape_with(curve, longer, bits, max_tables).tables;
+    out->witness = msm_shape_with(curve, zkey->n_vars, bits, tables);
+    out->h = msm_shape_with(curve, zkey->domain_size, bits, tables);
 }
 
 enum err proving_key_layout(struct arena *arena, const struct zkey *zkey, unsigned max_tables,
