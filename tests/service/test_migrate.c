@@ -1,0 +1,251 @@
+/* Migrations against a real PostgreSQL, whose connection string is PROVERQ_TEST_DSN. The schema
+ * proverq of that database is removed and made again. */
+#include "service/migrate.h"
+#include "service/steps.h"
+
+#include <check.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct error error;
+static struct db *db;
+
+static struct options options_of(const char *const *argument) {
+    return (struct options){.database = getenv("PROVERQ_TEST_DSN"),
+                            .listen_database = "",
+                            .arguments = argument,
+                            .n_arguments = argument ? 1 : 0};
+}
+
+static enum err up(const char *version) {
+    struct options options = options_of(version ? &version : NULL);
+    return migrate_up(&options, &error);
+}
+
+static enum err down(const char *version) {
+    struct options options = options_of(&version);
+    return migrate_down(&options, &error);
+}
+
+static void script(const char *sql) {
+    ck_assert_msg(db_script(db, "test", sql, &error) == ERR_NONE, "%s", error.text);
+}
+
+static int64_t number(const char *sql) {
+    struct db_result *rows = NULL;
+    ck_assert_msg(db_query(db, sql, "", "l", DB_NO_PARAMS, &rows, &error) == ERR_NONE, "%s",
+                  error.text);
+    int64_t value = db_get_int(rows, 0, 0);
+    db_free(rows);
+    return value;
+}
+
+static bool is_there(const char *object) {
+    char sql[200];
+    (void)snprintf(sql, sizeof sql, "select (to_regclass('%s') is not null)::int::int8", object);
+    return number(sql) == 1;
+}
+
+static void must(enum err rc) {
+    ck_assert_msg(rc == ERR_NONE, "%s", error.text);
+}
+
+static void must_say(enum err rc, enum err wanted, const char *text) {
+    ck_assert_msg(rc == wanted && strstr(error.text, text), "%s: %s", error_name(rc), error.text);
+}
+
+static void setup(void) {
+    struct db_settings settings = {.conninfo = getenv("PROVERQ_TEST_DSN"), .application = "test"};
+    must(db_open(&settings, &db, &error));
+    script("drop schema if exists proverq cascade");
+}
+
+static void teardown(void) {
+    db_close(db);
+}
+
+START_TEST(up_makes_what_the_daemons_need) {
+    must_say(migrate_check(db, &error), ERR_SCHEMA, "run: proverq migrate up");
+    must(up(NULL));
+    must(migrate_check(db, &error));
+    ck_assert(is_there("proverq.job") && is_there("proverq.jobs"));
+    ck_assert_int_eq(number("select count(*) from proverq.schema_migration"), 1);
+}
+END_TEST
+
+START_TEST(up_again_keeps_the_data) {
+    must(up(NULL));
+    script("insert into proverq.artefact values (sha256('z'), 'zkey', 1, 'z')");
+    must(up(NULL));
+    must(up("1"));
+    ck_assert_int_eq(number("select count(*) from proverq.artefact"), 1);
+}
+END_TEST
+
+START_TEST(up_repairs_functions_and_views) {
+    must(up(NULL));
+    script("drop view proverq.jobs; drop function proverq.why(bigint)");
+    must(up(NULL));
+    ck_assert(is_there("proverq.jobs"));
+    ck_assert_int_eq(number("select count(*) from pg_proc where proname = 'why'"), 1);
+}
+END_TEST
+
+START_TEST(down_to_0_removes_everything) {
+    must(up(NULL));
+    must(down("1"));
+    ck_assert(is_there("proverq.jobs"));
+    must(down("0"));
+    ck_assert_int_eq(number("select count(*) from pg_namespace where nspname = 'proverq'"), 0);
+    must(down("0"));
+    must(up(NULL));
+    must(migrate_check(db, &error));
+}
+END_TEST
+
+START_TEST(versions_that_are_not_there_are_refused) {
+    must_say(up("2x"), ERR_USAGE, "no migration '2x'");
+    must_say(up("999"), ERR_USAGE, "the newest is 1");
+    must_say(up(""), ERR_USAGE, "no migration ''");
+    must_say(down("-1"), ERR_USAGE, "no migration '-1'");
+    must_say(down("99999999999999999999"), ERR_USAGE, "no migration");
+    must(up(NULL));
+    must_say(up("0"), ERR_USAGE, "proverq migrate down 0");
+}
+END_TEST
+
+START_TEST(a_newer_schema_is_left_alone) {
+    must(up(NULL));
+    script("insert into proverq.schema_migration values (9000, 'later', false)");
+    must(migrate_check(db, &error));
+    must_say(up(NULL), ERR_SCHEMA, "version 9000");
+    must_say(down("0"), ERR_SCHEMA, "version 9000");
+    script("update proverq.schema_migration set breaking = true where version = 9000");
+    must_say(migrate_check(db, &error), ERR_SCHEMA, "or a newer one");
+    ck_assert(is_there("proverq.job"));
+}
+END_TEST
+
+START_TEST(a_schema_that_lacks_a_migration_is_refused) {
+    must(up(NULL));
+    script("update proverq.schema_migration set version = 0");
+    script("insert into proverq.schema_migration values (-1, 'x', false)");
+    must_say(migrate_check(db, &error), ERR_SCHEMA, "run: proverq migrate up");
+}
+END_TEST
+
+START_TEST(a_migration_that_fails_leaves_nothing) {
+    script("create schema proverq; create table proverq.partition (mine int)");
+    must_say(up(NULL), ERR_DATABASE, "migrations/0001_initial.up.sql");
+    ck_assert_ptr_nonnull(strstr(error.text, "\"partition\" already exists"));
+    ck_assert(!is_there("proverq.job") && is_there("proverq.partition"));
+}
+END_TEST
+
+START_TEST(a_view_of_somebody_else_stops_down) {
+    must(up(NULL));
+    script("create view public.test_migrate as select * from proverq.jobs");
+    must_say(down("0"), ERR_DATABASE, "depend");
+    ck_assert(is_there("public.test_migrate") && is_there("proverq.job"));
+    script("drop view public.test_migrate");
+}
+END_TEST
+
+START_TEST(status_answers_in_every_state) {
+    struct options options = options_of(NULL);
+    must(migrate_status(&options, &error));
+    must(up(NULL));
+    must(migrate_status(&options, &error));
+    options.database = "host=/nonexistent";
+    ck_assert_int_eq(migrate_status(&options, &error), ERR_CONNECTION);
+}
+END_TEST
+
+static void *up_thread(void *unused) {
+    struct options options = options_of(NULL);
+    struct error *own = calloc(1, sizeof *own);
+    (void)unused;
+    if (own && migrate_up(&options, own) == ERR_NONE) own->text[0] = '\0';
+    return own;
+}
+
+START_TEST(several_at_once_migrate_once) {
+    pthread_t threads[4];
+    for (size_t i = 0; i < 4; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, up_thread, NULL), 0);
+    for (size_t i = 0; i < 4; i++) {
+        void *result;
+        ck_assert_int_eq(pthread_join(threads[i], &result), 0);
+        struct error *own = result;
+        ck_assert_ptr_nonnull(own);
+        ck_assert_str_eq(own->text, "");
+        free(own);
+    }
+    must(migrate_check(db, &error));
+}
+END_TEST
+
+START_TEST(the_table_of_steps_is_the_list_in_steps_h) {
+    static const struct {
+        int id;
+        const char *name, *description;
+    } steps[] = {
+#define X(constant, id, name, description) {id, name, description},
+        STEP_TABLE(X)
+#undef X
+    };
+    enum { STEPS = sizeof steps / sizeof *steps };
+    struct db_result *rows = NULL;
+    must(up(NULL));
+    must(db_query(db, "select step, name, description from proverq.step order by step", "", "stt",
+                  DB_NO_PARAMS, &rows, &error));
+    ck_assert_int_eq(db_rows(rows), STEPS);
+    for (int i = 0; i < STEPS; i++) {
+        ck_assert_int_eq(db_get_int(rows, i, 0), steps[i].id);
+        ck_assert_str_eq(db_get_text(rows, i, 1), steps[i].name);
+        ck_assert_str_eq(db_get_text(rows, i, 2), steps[i].description);
+    }
+    db_free(rows);
+}
+END_TEST
+
+START_TEST(every_step_of_the_prover_library_is_in_steps_h) {
+    static const struct {
+        enum prove_step step;
+        const char *name;
+    } steps[] = {
+#define X(id, name, meaning) {id, name},
+        PROVE_STEP_TABLE(X)
+#undef X
+    };
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+        ck_assert_str_eq(step_name(step_of_prove(steps[i].step)), steps[i].name);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("migrate");
+    TCase *tests = tcase_create("migrate");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, up_makes_what_the_daemons_need);
+    tcase_add_test(tests, up_again_keeps_the_data);
+    tcase_add_test(tests, up_repairs_functions_and_views);
+    tcase_add_test(tests, down_to_0_removes_everything);
+    tcase_add_test(tests, versions_that_are_not_there_are_refused);
+    tcase_add_test(tests, a_newer_schema_is_left_alone);
+    tcase_add_test(tests, a_schema_that_lacks_a_migration_is_refused);
+    tcase_add_test(tests, a_migration_that_fails_leaves_nothing);
+    tcase_add_test(tests, a_view_of_somebody_else_stops_down);
+    tcase_add_test(tests, status_answers_in_every_state);
+    tcase_add_test(tests, several_at_once_migrate_once);
+    tcase_add_test(tests, the_table_of_steps_is_the_list_in_steps_h);
+    tcase_add_test(tests, every_step_of_the_prover_library_is_in_steps_h);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
