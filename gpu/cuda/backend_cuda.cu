@@ -79,11 +79,11 @@ static int count(struct error *error) {
     (void)cudaGetLastError();
     if (result == cudaErrorInsufficientDriver)
         (void)error_set(error, ERR_DEVICE_MISSING,
-                        "no CUDA driver that this program can use is installed; install NVIDIA's "
-                        "driver for CUDA %d.%d or newer, or use --device cpu",
+                        "no driver for CUDA %d.%d or newer is installed; install NVIDIA's, or use "
+                        "--device cpu",
                         CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
     else
-        (void)error_set(error, ERR_DEVICE_MISSING, "no CUDA device: %s; use --device cpu",
+        (void)error_set(error, ERR_DEVICE_MISSING, "%s; --device cpu needs none",
                         cudaGetErrorString(result == cudaSuccess ? cudaErrorNoDevice : result));
     return 0;
 }
