@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -60,7 +61,8 @@ struct supervisor {
     const struct options *options;
     struct child children[CHILDREN_MAX];
     size_t n_children;
-    char threads[16]; /* of each prover */
+    char threads[16];       /* of each prover */
+    char program[PATH_MAX]; /* this one, as ps shows it for the children too */
     int signal_fd;
     unsigned stops; /* signals to stop that came */
     struct rescuer rescuer;
@@ -194,6 +196,14 @@ static void choose_threads(struct supervisor *s) {
 
 /* --- children --- */
 
+static void find_program(struct supervisor *s) {
+    ssize_t n = readlink("/proc/self/exe", s->program, sizeof s->program - 1);
+    if (n > 0)
+        s->program[n] = '\0';
+    else
+        (void)snprintf(s->program, sizeof s->program, "proverq");
+}
+
 /* Between fork and exec: only what is safe there (signal-safety(7)). */
 static _Noreturn void exec_child(const char *const *argv, int report_fd, pid_t parent) {
     sigset_t none;
@@ -216,10 +226,10 @@ static enum err start_child(struct supervisor *s, struct child *child, struct er
         return error_set(error, ERR_INTERNAL, "cannot make a pipe: %s", strerror(errno));
     uuid_format(&child->instance, instance);
     (void)snprintf(fd_text, sizeof fd_text, "%d", ends[1]);
-    const char *const prover[] = {"proverq",     "prover",   "--device",   child->device,
+    const char *const prover[] = {s->program,    "prover",   "--device",   child->device,
                                   "--threads",   s->threads, "--instance", instance,
                                   "--report-fd", fd_text,    NULL};
-    const char *const finalizer[] = {"proverq", "finalizer", "--report-fd", fd_text, NULL};
+    const char *const finalizer[] = {s->program, "finalizer", "--report-fd", fd_text, NULL};
     pid_t parent = getpid(), pid = fork();
     if (pid == 0) exec_child(*child->device ? prover : finalizer, ends[1], parent);
     int cause = errno;
@@ -470,6 +480,7 @@ enum err supervisor_run(const struct options *options, struct error *error) {
     TRY(options_export(options, error)); /* before there are threads: setenv is not safe then */
     TRY(choose_devices(&s, error));
     choose_threads(&s);
+    find_program(&s);
     s.children[s.n_children++] = (struct child){.role = "finalizer", .device = "", .report_fd = -1};
     TRY(rescue_one(options, NULL, error));
     TRY(rescuer_start(&s.rescuer, error));
