@@ -6,6 +6,7 @@
 
 #include "gpu/cpu/bn254.inc"
 #include "gpu/cpu/bn254_pairing.inc"
+#include "gpu/cpu/subgroup.inc"
 #include "gpu/cpu/r1cs_check.inc"
 #include "gpu/cpu/setup.inc"
 
