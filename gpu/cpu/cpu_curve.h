@@ -75,6 +75,9 @@ struct cpu_curve {
                          const struct scalar *witness, struct scalar *h, int64_t *matvec_ns,
                          int64_t *ntt_ns, struct error *error);
 
+    /* Bytes that the quotient and the sums of a proof allocate at most, `h` included. */
+    size_t (*prove_bytes)(const struct zkey *zkey, unsigned threads);
+
     /* In-place transforms of 2^log_n plain scalars, natural order in and out: for tests and
      * benchmarks. */
     enum err (*ntt)(struct pool *pool, struct scalar *values, unsigned log_n, bool inverse,
