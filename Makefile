@@ -84,7 +84,7 @@ $(B)/gen/embedded.o: $(B)/gen/embedded.c
 
 # --- tests --------------------------------------------------------------------------------------------
 $(B)/tests/%: $(B)/tests/%.o $(HELP_OBJ) $(SVC_LIB) $(GPU_LIB)
-	$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(SVC_LIB) $(GPU_LIB) $(CUDA_LIBS) $(LDLIBS) -lcheck -lsubunit -lgmp
+	$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(SVC_LIB) $(GPU_LIB) $(CUDA_LIBS) $(LDLIBS) -lcheck -lsubunit -lgmp -lm
 
 .PHONY: tests check lint sanitizers
 tests: $(TEST_BIN)
@@ -106,8 +106,8 @@ demo: ## see it work: builds, starts a private PostgreSQL in .demo/, proves real
 demo-stop: ## stop what `make demo` started and remove .demo/
 	contrib/scripts/demo.sh stop
 
-bench: ## proverq against snarkjs (and rapidsnark, if it is on PATH), each proof verified
-	tests/bench/compare.sh
+bench: build $(B)/tests/bench/make_circuit ## proverq against snarkjs (and rapidsnark, if it is on PATH), each proof verified
+	tests/bench/compare.sh $(CASES)
 
 deps: ## install the Debian or Ubuntu packages that are missing
 	contrib/scripts/install-packages.sh

@@ -78,7 +78,8 @@ claims_in_order() {
 }
 
 full_timing() {
-    local steps='claim read_witness check_witness queue_wait copy_in matvec ntt msm_a msm_b1 msm_b2 msm_c msm_h copy_out finish verify record'
+    # copy_in and copy_out are a GPU's.
+    local steps='claim read_witness check_witness queue_wait matvec ntt msm_a msm_b1 msm_b2 msm_c msm_h finish verify record'
     is "every partition has the full set of timing rows, once" "400 $steps" "$(sql -F ' ' -c "
         select count(*), steps
         from (select t.job_seq, t.partition_idx, string_agg(s.name, ' ' order by s.step) as steps
@@ -91,15 +92,14 @@ full_timing() {
 
 # Takes each proof out of the database and verifies it with ours, and the first of each circuit with snarkjs.
 all_verify() {
-    local job part circuit valid=0 theirs=0 dir=$work/out
+    local job part circuit proof publics valid=0 theirs=0 dir=$work/out
     local -A seen=()
     mkdir -p "$dir"
     for circuit in "${circuits[@]}"; do sql -c "select vkey from proverq.circuit where name = '$circuit'" >"$dir/$circuit.json"; done
-    sql -F ' ' -c "select job_seq, partition_idx, circuit, proof, publics from proverq.partition join proverq.job using (job_seq)" |
-        while read -r job part circuit rest; do
-            jq -c --slurp '.[0]' <<<"$rest" >"$dir/$circuit.$job.$part.proof"
-            jq -c --slurp '.[1]' <<<"$rest" >"$dir/$circuit.$job.$part.publics"
-        done
+    while IFS='|' read -r job part circuit proof publics; do
+        printf '%s\n' "$proof" >"$dir/$circuit.$job.$part.proof"
+        printf '%s\n' "$publics" >"$dir/$circuit.$job.$part.publics"
+    done < <(sql -c "select job_seq, partition_idx, circuit, proof, publics from proverq.partition join proverq.job using (job_seq)")
     for proof in "$dir"/*.proof; do
         circuit=$(basename "$proof" | sed 's/\.[0-9]*\.[0-9]*\.proof$//')
         ! "$proverq" verify "$dir/$circuit.json" "${proof%.proof}.publics" "$proof" >/dev/null || valid=$((valid + 1))

@@ -25,14 +25,14 @@ end() {
     local pid=${pids[$1]-}
     [ -n "$pid" ] || return 0
     unset "pids[$1]"
-    kill "-${2-TERM}" "$pid" 2>/dev/null
+    kill "-${2-TERM}" "$pid"
     for _ in {1..300}; do
-        kill -0 "$pid" 2>/dev/null || break
+        kill -0 "$pid" || break
         sleep 0.1
     done
-    kill -9 "$pid" 2>/dev/null
-    wait "$pid" 2>/dev/null
-}
+    kill -9 "$pid"
+    wait "$pid"
+} 2>/dev/null # bash's own word that a process was killed
 
 ends_well() {
     local status
