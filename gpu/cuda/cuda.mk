@@ -45,7 +45,7 @@ $(B)/tests/gpu/test_cuda_%: $(B)/tests/gpu/test_cuda_%.o $(CUDA_C_OBJ) $(B)/libp
 CARD_LIB   := $(B)/libcard.a
 CARD_CURVE := $(wildcard gpu/cpu/curve_*.c)
 CARD_SRC   := $(filter-out $(CARD_CURVE),$(shell grep -L '<openssl/\|<jansson' gpu/*.c gpu/cpu/*.c))
-CARD_SRC   += tests/gpu/r1cs_builder.c tests/gpu-card/card.c
+CARD_SRC   += tests/gpu/r1cs_builder.c $(wildcard tests/gpu-card/*.c)
 CARD_OBJ   := $(CARD_SRC:%.c=$(B)/%.o) $(CARD_CURVE:%.c=$(B)/%.portable.o) $(if $(ADX),$(CARD_CURVE:%.c=$(B)/%.adx.o))
 CARD_CHECK := $(patsubst %.cu,$(B)/%,$(wildcard tests/gpu-card/check_*.cu))
 CARD_BENCH := $(patsubst %.cu,$(B)/%,$(wildcard tests/bench/bench_*.cu))
