@@ -298,22 +298,6 @@ fail:
     return rc;
 }
 
-enum err db_open(const struct db_settings *settings, struct db **out, struct error *error) {
-    enum err rc = ERR_NONE;
-    struct db *db = calloc(1, sizeof *db);
-    if (!db) return error_set(error, ERR_HOST_MEMORY, "out of memory");
-    db->settings = *settings;
-    db->conninfo = strdup(settings->conninfo);
-    db->application = strdup(settings->application);
-    if (!db->conninfo || !db->application) TRY(error_set(error, ERR_HOST_MEMORY, "out of memory"));
-    TRY(connect_once(db, -1, error));
-    *out = db;
-    return ERR_NONE;
-fail:
-    db_close(db);
-    return rc;
-}
-
 void db_close(struct db *db) {
     if (!db) return;
     drop(db);
@@ -342,16 +326,53 @@ static bool sleep_awake(int wake_fd, uint32_t ms) {
 
 static enum err reconnect(struct db *db, int wake_fd, int64_t until, struct error *error) {
     uint32_t wait = BACKOFF_FIRST_MS;
-    for (;;) {
+    for (int failures = 0;; failures++) {
         enum err rc = connect_once(db, wake_fd, error);
-        if (rc == ERR_NONE) log_info("connected to the database again");
-        if (rc == ERR_NONE || rc == ERR_SCHEMA) return rc;
+        if (rc == ERR_NONE && failures > 0) log_info("connected to the database");
+        if (rc != ERR_CONNECTION && rc != ERR_DATABASE) return rc;
         uint32_t ms = jitter(wait);
         log_warn("no connection to the database; it will be tried again",
                  log_text("error", error->text), log_number("wait_ms", ms));
         if (until - now_ms() < ms || sleep_awake(wake_fd, ms)) return error->code;
         wait = wait * 2 < BACKOFF_MOST_MS ? wait * 2 : BACKOFF_MOST_MS;
     }
+}
+
+static enum err make(const struct db_settings *settings, struct db **out, struct error *error) {
+    struct db *db = calloc(1, sizeof *db);
+    *out = db;
+    if (!db) return error_set(error, ERR_HOST_MEMORY, "out of memory");
+    db->settings = *settings;
+    db->conninfo = strdup(settings->conninfo);
+    db->application = strdup(settings->application);
+    if (!db->conninfo || !db->application)
+        return error_set(error, ERR_HOST_MEMORY, "out of memory");
+    return ERR_NONE;
+}
+
+enum err db_open(const struct db_settings *settings, struct db **out, struct error *error) {
+    struct db *db;
+    enum err rc;
+    TRY(make(settings, &db, error));
+    TRY(connect_once(db, -1, error));
+    *out = db;
+    return ERR_NONE;
+fail:
+    db_close(db);
+    return rc;
+}
+
+enum err db_open_patiently(const struct db_settings *settings, int wake_fd, struct db **out,
+                           struct error *error) {
+    struct db *db;
+    enum err rc;
+    TRY(make(settings, &db, error));
+    TRY(reconnect(db, wake_fd, INT64_MAX, error));
+    *out = db;
+    return ERR_NONE;
+fail:
+    db_close(db);
+    return rc;
 }
 
 enum err db_reconnect(struct db *db, int wake_fd, struct error *error) {

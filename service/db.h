@@ -48,6 +48,11 @@ struct db_settings {
 
 /* Connects, sets the timeouts and prepares the statements. */
 MUST_USE enum err db_open(const struct db_settings *settings, struct db **out, struct error *error);
+
+/* The same for a process that may be started before its database: while that cannot be reached it
+ * waits, as db_reconnect does, until `wake_fd` (-1: none) becomes readable. */
+MUST_USE enum err db_open_patiently(const struct db_settings *settings, int wake_fd,
+                                    struct db **out, struct error *error);
 void db_close(struct db *db); /* NULL may be closed */
 
 bool db_is_connected(const struct db *db);

@@ -90,8 +90,9 @@ static uint8_t *encode_array(const struct db_type *type, const struct db_param *
                              size_t *size) {
     size_t head = value->n ? 20 : 12, step = 4 + type->item_bytes;
     if (value->item_bytes != type->item_bytes || value->n > (INT_MAX - head) / step) return NULL;
-    uint8_t *bytes = malloc(head + value->n * step), *at = bytes + head;
+    uint8_t *bytes = malloc(head + value->n * step);
     if (!bytes) return NULL;
+    uint8_t *at = bytes + head;
     put_be(bytes, value->n ? 1 : 0, 4);
     put_be(bytes + 4, 0, 4);
     put_be(bytes + 8, type->item, 4);

@@ -1,5 +1,6 @@
 #include "service/prover.h"
 #include "service/log.h"
+#include "service/migrate.h"
 #include "service/stages.h"
 #include "service/version.h"
 
@@ -94,7 +95,7 @@ static enum err open_db(const struct pipeline *pipeline, const char *conninfo, c
                                    .lock_timeout_ms = DB_LOCK_TIMEOUT_MS,
                                    .statements = list,
                                    .n_statements = n};
-    return db_open(&settings, out, error);
+    return db_open_patiently(&settings, pipeline->stop_fd, out, error);
 }
 
 static enum err open_stage_db(const struct pipeline *pipeline, const char *role,
@@ -133,6 +134,7 @@ static enum err open_connections(struct pipeline *pipeline, const struct db_stat
                                  struct error *error) {
     enum err rc;
     TRY(open_dispatcher_db(pipeline, list, error));
+    TRY(migrate_check(pipeline->dispatcher_db, error));
     TRY(open_listen_db(pipeline, error));
     TRY(open_stage_db(pipeline, "prover-loader", &loader_statements, &pipeline->loader_db, error));
     TRY(open_stage_db(pipeline, "prover-record", &record_statements, &pipeline->record_db, error));
@@ -310,6 +312,7 @@ enum err prover_run(const struct options *options, struct error *error) {
     }
     log_info("prover stopped", log_number("prover", pipeline.prover_id));
 fail:
+    if (rc == ERR_CONNECTION && atomic_load(&pipeline.stopping)) rc = ERR_NONE; /* it was told to */
     signals_close(&signals);
     pipeline_close(&pipeline);
     return rc;
