@@ -11,6 +11,7 @@ enum {
     WAKE_DUE_MS = 1000,       /* the shortest backoff is of that order */
     RESCUE_EXPIRED_MS = 5000, /* leases last some times as long */
     REFUSED_WAIT_MS = 1000,   /* after the database refused a statement */
+    BEGINNING_LIMIT_MS = 30000,
 };
 
 static const struct db_statement claim = {"claim", "iLii", "liiulbxt"};
@@ -25,9 +26,10 @@ const struct stage_statements dispatcher_statements = {statements,
 struct dispatcher {
     struct pipeline *pipeline;
     struct db *db;
-    uint64_t claims;             /* tasks made so far */
-    bool is_idle;                /* as published */
-    uint32_t poll_ms;            /* the next wait for work */
+    uint64_t claims;  /* tasks made so far */
+    bool is_idle;     /* as published */
+    uint32_t poll_ms; /* the next wait for work */
+    int64_t started_ns;
     int64_t woke_ns, rescued_ns; /* when that was done last */
 };
 
@@ -65,16 +67,18 @@ static enum err prepare_task(struct dispatcher *self, struct task *task, struct 
                         error);
 }
 
-static void dispatch(struct dispatcher *self, struct task *task, int64_t claim_ns) {
+/* Returns when its step "claim" ended: there the next task's begins. */
+static int64_t dispatch(struct dispatcher *self, struct task *task, int64_t claim_ns) {
     struct pipeline *pipeline = self->pipeline;
     struct error error;
     pipeline_begin(pipeline, task);
     enum err rc = prepare_task(self, task, &error);
-    timing_end(&task->timing, STEP_CLAIM, WORKER_DISPATCHER, claim_ns);
+    int64_t end = timing_end(&task->timing, STEP_CLAIM, WORKER_DISPATCHER, claim_ns);
     if (rc != ERR_NONE)
         pipeline_give_up(pipeline, task, &error);
     else
         queue_push(&pipeline->synthesis, task);
+    return end;
 }
 
 /* How many partitions may be claimed now. */
@@ -89,7 +93,7 @@ static int room(struct pipeline *pipeline) {
 /* Claims at most `most` partitions and sends them on; *n gets how many there were. */
 static enum err claim_some(struct dispatcher *self, int most, int *n, struct error *error) {
     struct pipeline *pipeline = self->pipeline;
-    int64_t ids[CLAIMABLE_MAX], start = timing_now();
+    int64_t ids[CLAIMABLE_MAX], at = timing_now();
     size_t circuits = keyring_claimable(pipeline->keyring, ids, CLAIMABLE_MAX);
     struct claim_rows *rows = NULL;
     enum err rc = ERR_NONE;
@@ -106,7 +110,7 @@ static enum err claim_some(struct dispatcher *self, int most, int *n, struct err
     for (int row = 0; row < *n; row++) {
         struct task *task = make_task(self, rows, row);
         if (task)
-            dispatch(self, task, start);
+            at = dispatch(self, task, at);
         else
             log_error("out of memory: a claimed partition is left until its lease expires");
     }
@@ -169,11 +173,18 @@ fail:
 
 /* --- the stage --- */
 
+/* A prover begins with the circuits that have work already, so that its claims are in order from
+ * the first one on; but work does not wait long for keys that others need. */
+static bool is_beginning(const struct dispatcher *self) {
+    return !atomic_load(&self->pipeline->loaded) &&
+           timing_now() - self->started_ns < (int64_t)BEGINNING_LIMIT_MS * 1000000;
+}
+
 static enum err step(struct dispatcher *self, struct error *error) {
     int most = room(self->pipeline), n;
     enum err rc;
     TRY(keep_house(self, error));
-    if (most <= 0) {
+    if (most <= 0 || is_beginning(self)) {
         wait_for_room(self, WAKE_DUE_MS);
         return ERR_NONE;
     }
@@ -205,8 +216,10 @@ static void recover(struct dispatcher *self, enum err rc, struct error *error) {
 
 void *dispatcher_main(void *arg) {
     struct pipeline *pipeline = ((struct stage_thread *)arg)->pipeline;
-    struct dispatcher self = {
-        .pipeline = pipeline, .db = pipeline->dispatcher_db, .poll_ms = POLL_FIRST_MS};
+    struct dispatcher self = {.pipeline = pipeline,
+                              .db = pipeline->dispatcher_db,
+                              .poll_ms = POLL_FIRST_MS,
+                              .started_ns = timing_now()};
     struct error error;
     while (!atomic_load(&pipeline->stopping)) {
         enum err rc = step(&self, &error);

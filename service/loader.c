@@ -211,6 +211,8 @@ void *loader_main(void *arg) {
         bool found;
         enum err rc = load_next(pipeline, &found, &error);
         if (rc == ERR_NONE && found) continue;
+        if (rc == ERR_NONE && !atomic_exchange(&pipeline->loaded, true))
+            wake_up(pipeline->dispatcher_wake);
         if (rc != ERR_NONE)
             log_warn("circuits cannot be loaded now", log_text("error", error.text));
         if (rc == ERR_CONNECTION) rc = db_reconnect(pipeline->loader_db, pipeline->stop_fd, &error);

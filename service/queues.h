@@ -128,6 +128,7 @@ struct pipeline {
 
     atomic_int in_hand;   /* tasks, at most TASKS_MAX */
     atomic_int ahead;     /* those before the device, at most TASKS_AHEAD */
+    atomic_bool loaded;   /* the circuits that had work when the prover started */
     atomic_bool stopping; /* nothing new goes to the device */
     int stop_fd;          /* readable for ever once stopping */
     int dispatcher_wake;  /* eventfd: room, a circuit, or stopping */

@@ -1,7 +1,7 @@
 /* When each step of a partition ran.
  *
  * Stages measure with CLOCK_MONOTONIC; what is recorded is wall-clock time, derived from it with one
- * offset for all steps of a partition, so that a clock that is set meanwhile cannot reorder them.
+ * offset, so that a clock that is set meanwhile cannot reorder the steps of a partition.
  */
 #ifndef PROVERQ_TIMING_H
 #define PROVERQ_TIMING_H
@@ -43,7 +43,8 @@ void timing_add(struct timing *timing, enum step step, int16_t worker, int64_t s
 /* Adds the step that ran from `start_ns` until now; returns now, where the next one starts. */
 int64_t timing_end(struct timing *timing, enum step step, int16_t worker, int64_t start_ns);
 
-/* CLOCK_REALTIME minus CLOCK_MONOTONIC now, in nanoseconds. */
+/* CLOCK_REALTIME minus CLOCK_MONOTONIC, in nanoseconds: the same at every call, so that recorded
+ * times keep their order to the microsecond, until the wall clock has moved by a millisecond. */
 int64_t timing_wall_offset(void);
 
 void timing_to_columns(const struct timing *timing, int64_t wall_offset_ns,
