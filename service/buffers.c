@@ -41,7 +41,7 @@ size_t buffers_free_count(struct buffers *buffers) {
 }
 
 /* Only whole pages can be kept out of a core dump; the rest of the first and last one stays in. */
-static void keep_out_of_core_dumps(uint8_t *bytes, size_t n, int advice) {
+static void keep_out_of_core_dumps(const uint8_t *bytes, size_t n, int advice) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     uintptr_t begin = ((uintptr_t)bytes + page - 1) / page * page;
     uintptr_t end = ((uintptr_t)bytes + n) / page * page;

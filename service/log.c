@@ -61,7 +61,7 @@ static void put_escaped(struct line *line, char c) {
 static void put_text(struct line *line, const char *text) {
     bool quoted = line->json || needs_quotes(text);
     if (quoted) put_char(line, '"');
-    for (size_t i = 0; text[i] && i < LOG_VALUE_BYTES; i++)
+    for (size_t i = 0; i < LOG_VALUE_BYTES && text[i]; i++)
         put_escaped(line, text[i]);
     if (quoted) put_char(line, '"');
 }
