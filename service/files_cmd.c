@@ -22,18 +22,19 @@ struct output {
     const char *path;
     const void *bytes;
     size_t size;
-    struct atomic_file *file; /* NULL for what is no regular file: /dev/null, a pipe */
+    struct atomic_file *file; /* NULL for what is no regular file: a device, a pipe, a link */
 };
 
+/* A link is followed by writing to it, not replaced: /dev/stdout is one. */
 static bool is_special(const char *path) {
     struct stat st;
-    return stat(path, &st) == 0 && !S_ISREG(st.st_mode);
+    return lstat(path, &st) == 0 && !S_ISREG(st.st_mode);
 }
 
 static enum err write_special(const struct output *out, struct error *error) {
     const char *at = out->bytes;
     size_t left = out->size;
-    int fd = open(out->path, O_WRONLY | O_CLOEXEC);
+    int fd = open(out->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     while (fd >= 0 && left > 0) {
         ssize_t n = write(fd, at, left);
         if (n < 0 && errno != EINTR) break;
@@ -86,27 +87,6 @@ static void warn_of_key(const char *path, const struct zkey *zkey) {
                       path);
 }
 
-/* y = q - y, or 0 when y is 0. */
-static void negate(const struct curve_info *curve, uint8_t *y) {
-    if (le_is_zero(y, curve->n8q)) return;
-    int borrow = 0;
-    for (size_t i = 0; i < curve->n8q; i++) {
-        int digit = curve->q[i] - y[i] - borrow;
-        borrow = digit < 0;
-        y[i] = (uint8_t)digit;
-    }
-}
-
-/* verify() refuses every proof under a key with gamma = delta, as it should for a verifier. Whoever
- * made the proof still wants to know whether it is right: e(-IC, -gamma) = e(IC, gamma), so with
- * both negated the equation is the same one. */
-static void pass_forgeable(struct vkey *vkey) {
-    negate(vkey->curve, vkey->gamma2.y[0]);
-    negate(vkey->curve, vkey->gamma2.y[1]);
-    for (uint32_t i = 0; i <= vkey->n_public; i++)
-        negate(vkey->curve, vkey->ic[i].y);
-}
-
 /* --- prove --- */
 
 struct proving {
@@ -150,7 +130,7 @@ fail:
 }
 
 static enum err check(const struct proving *p, struct error *error) {
-    return verify(p->vkey, p->wtns->values + 1, p->zkey->n_public, &p->proof, error);
+    return verify_own(p->vkey, p->wtns->values + 1, p->zkey->n_public, &p->proof, error);
 }
 
 /* Why a proof that was just made does not verify: the key, the device, or the witness. */
@@ -245,12 +225,10 @@ enum err files_cmd_prove(const struct options *options, struct error *error) {
     p.zkey = zkey;
     p.wtns = wtns;
     TRY(vkey_from_zkey(zkey, &p.vkey, error));
-    if (is_forgeable(zkey)) pass_forgeable(p.vkey);
     TRY(prove_on(options->devices.item[0], options->threads, &p, error));
-    if (check(&p, error) != ERR_NONE) {
-        rc = blame(options, &p, error);
-        goto fail;
-    }
+    rc = check(&p, error);
+    if (rc == ERR_INVALID_PROOF) rc = blame(options, &p, error);
+    if (rc) goto fail;
     TRY(write_proof(options, &p, error));
     say_times(options, &p);
 fail:
