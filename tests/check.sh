@@ -100,7 +100,7 @@ run_part() {
     packages) part packages contrib/scripts/install-packages.sh ;;
     build) part build build ;;
     unit) part unit with_postgres unit build ;;
-    sql) part sql with_postgres tests/sql/run.sh ;;
+    sql) part sql tests/sql/run.sh ;;
     circuits) part circuits nice tests/e2e/circuits.sh ;;
     service) part service nice tests/e2e/service.sh ;;
     readme) part readme nice tests/e2e/readme.sh ;;

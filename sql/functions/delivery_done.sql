@@ -42,7 +42,7 @@ begin
     if status in (429, 502, 503, 504) then
         pause := greatest(pause, 60); -- it asks to be left alone
     end if;
-    pause := greatest(pause, least(retry_after_s, 86400)) * (1 + 0.2 * random());
+    pause := greatest(pause, least(coalesce(retry_after_s, 0), 86400)) * (1 + 0.2 * random());
     update webhook_delivery w
     set next_attempt_at = clock_timestamp() + pause * interval '1 second'
     where w.delivery_id = d.delivery_id;

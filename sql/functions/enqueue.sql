@@ -32,7 +32,8 @@ declare
     job_seq bigint;
     is_new bool;
 begin
-    perform enqueue_check('witness', cardinality(witnesses), array_ndims(witnesses), array_position(witnesses, null));
+    perform enqueue_check('witness', cardinality(witnesses), array_ndims(witnesses),
+                          case when array_ndims(witnesses) = 1 then array_position(witnesses, null) - array_lower(witnesses, 1) end);
     if request_id is not null then
         select sha256(string_agg(sha256(w), '\x' order by idx)) into digest from unnest(witnesses) with ordinality t (w, idx);
     end if;
@@ -60,7 +61,8 @@ declare
     job_seq bigint;
     is_new bool;
 begin
-    perform enqueue_check('path', cardinality(paths), array_ndims(paths), array_position(paths, null));
+    perform enqueue_check('path', cardinality(paths), array_ndims(paths),
+                          case when array_ndims(paths) = 1 then array_position(paths, null) - array_lower(paths, 1) end);
     if request_id is not null then
         select sha256(string_agg(sha256(convert_to(w, 'UTF8')), '\x' order by idx)) into digest from unnest(paths) with ordinality t (w, idx);
     end if;
@@ -88,7 +90,7 @@ begin
     elsif dimensions > 1 then
         raise invalid_parameter_value using message = format('a job takes a plain array of %s values, not one of %s dimensions', what, dimensions);
     elsif null_at is not null then
-        raise null_value_not_allowed using message = format('the %s of partition %s is NULL', what, null_at - 1);
+        raise null_value_not_allowed using message = format('the %s of partition %s is NULL', what, null_at);
     end if;
 end
 $$;

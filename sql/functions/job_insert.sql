@@ -40,7 +40,7 @@ begin
         elsif endpoint.disabled_at is not null then
             raise warning using
                 message = format('webhook endpoint %s is disabled: nothing will be sent', quote_ident(endpoint.name)),
-                detail = endpoint.disabled_reason;
+                detail = coalesce(endpoint.disabled_reason, 'No reason was given.');
         end if;
     end if;
     new.endpoint_id := endpoint.endpoint_id;

@@ -12,7 +12,8 @@ begin
         raise object_not_in_prerequisite_state using
             message = format('job %s has no result: it is %s', job, (select v.state from jobs v where v.job_seq = j.job_seq)),
             detail = why(job),
-            hint = case when j.finished_at is null then format('Wait for it with: select proverq.wait(%s);', job) end;
+            hint = format(case when j.finished_at is null then 'Wait for it with: select proverq.wait(%s);'
+                               else 'Read the errors with: select * from proverq.partition where job_seq = %s;' end, job);
     end if;
 end
 $$;

@@ -1,0 +1,53 @@
+# That a claim costs the same with hundred thousand ready rows as with a thousand, whatever is ahead, and which indexes are used.
+fresh
+load() {
+    sql -c "with j as (insert into proverq.job (circuit, partitions) select '$1', 100 from generate_series(1, $2) returning job_seq)
+            insert into proverq.partition (job_seq, partition_idx, witness_path) select job_seq, i, 'w' from j, generate_series(0, 99) i"
+}
+# The median of 41 claims, in microseconds; the claims are rolled back.
+claim_us() {
+    sql -c "create or replace function test.claim_us() returns numeric language plpgsql as \$\$
+            declare
+                t timestamptz;
+                us numeric[] := '{}';
+            begin
+                for i in 1..41 loop
+                    t := clock_timestamp();
+                    perform count(*) from proverq.claim(1, '{$1}', 60000, 1);
+                    us := us || extract(epoch from clock_timestamp() - t) * 1e6;
+                end loop;
+                return (select round(percentile_disc(0.5) within group (order by u)) from unnest(us) u);
+            end \$\$" -c begin -c 'select test.claim_us()' -c rollback
+}
+load mul 10
+sql -c 'analyze proverq.partition, proverq.job'
+small=$(claim_us 1,2)
+it 'a thousand rows' "$(sql -c "select count(*) from proverq.partition where state = 'ready'")" 1000
+load mul 1190
+large=$(claim_us 1,2)
+it 'a claim is as fast with 120,000 rows, not analyzed' "$([ "$large" -lt $((small * 5 + 1000)) ] && echo yes || echo "$small us, then $large us")" yes
+sql -c 'analyze proverq.partition, proverq.job'
+large=$(claim_us 1,2)
+it 'and analyzed' "$([ "$large" -lt $((small * 5 + 1000)) ] && echo yes || echo "$small us, then $large us")" yes
+load other 10
+other=$(claim_us 3)
+it 'with 120,000 rows of another circuit ahead' "$([ "$other" -lt $((small * 5 + 1000)) ] && echo yes || echo "$small us, then $other us")" yes
+
+# No statement of the service reads the table from end to end.
+used() {
+    sql -c "select pg_stat_force_next_flush()" -c "select seq_scan, seq_tup_read from pg_stat_user_tables where relid = 'proverq.partition'::regclass" | tail -n 1
+}
+settle() { sql -c 'select pg_stat_force_next_flush()' >/dev/null && sleep 0.2; }
+settle
+before=$(used)
+sql -c "select count(*) from proverq.claim(1, '{1,2,3}', 60000, 4)" -c "select * from proverq.wanted_circuits('{}', 8)" \
+    -c "select count(*) from proverq.heartbeat(1, array[gen_random_uuid()], 1000)" -c 'select proverq.rescue_expired(), proverq.wake_due()' \
+    -c "select proverq.rescue_prover('00000000-0000-0000-0000-000000000002')" -c 'select count(*) from proverq.finalize_next()' \
+    -c 'select test.complete(1, 0), test.fail(1, 1, true, true), test.fail(1, 2, false, true)' -c 'select proverq.finalize_next()' \
+    -c 'select test.job(3)' -c 'select proverq.why(1), proverq.why(2)' -c 'select * from proverq.jobs where job_seq = 1' -c 'select * from proverq.provers' >/dev/null
+settle
+it 'nothing scans the table of partitions' "$(used)" "$before"
+
+# The key and the token decide a completion; the state has no part in it.
+explain() { sql -c "explain (costs off) $1" | tr -s ' \n' ' '; }
+it 'completion goes by the primary key' "$(sql -c "explain (costs off) update proverq.partition set state = 'proved' where job_seq = 1 and partition_idx = 2 and token = '00000000-0000-0000-0000-000000000001'" | grep -o 'Index Scan using [a-z_]*')" 'Index Scan using partition_pkey'

@@ -1,0 +1,51 @@
+# Every statement of the service can be prepared, and its parameters have types of their own.
+fresh
+for file in sql/statements/*.sql; do
+    name=$(basename "$file" .sql)
+    { echo "prepare \"$name\" as" && cat "$file" && echo ';' && echo "select parameter_types::text !~ 'unknown' from pg_prepared_statements;"; } >"$work/statement.sql"
+    it "$name" "$(sql -f "$work/statement.sql" 2>&1)" t
+done
+it 'each is one statement' "$(grep -v '^--' sql/statements/*.sql | grep ';')" ''
+
+# A life of a partition with nothing but the statements.
+run() {
+    local name=$1
+    shift
+    sql -c "prepare s as $(grep -v '^--' "sql/statements/$name.sql")" -c "execute s $*" 2>&1
+}
+it register "$(run prover_register "('00000000-0000-0000-0000-0000000000aa', 'host', 1, 'cpu', 'a CPU', '0.1')")" 5
+it 'register again' "$(run prover_register "('00000000-0000-0000-0000-0000000000aa', 'host', 1, 'cpu', 'a CPU', '0.1')")" 5
+run prover_idle '(5, true)'
+it idle "$(sql -c 'select idle from proverq.prover where prover_id = 5')" t
+sql -c 'select test.job(1)' >/dev/null
+it wanted "$(run wanted_circuits "('{}')")" 2
+it 'the circuit' "$(run circuit_get '(2)' | cut -d'|' -f1-6,9-10,13-)" 'mul|2|bn128|4|1|3|mul.zkey||{"nPublic": 1}|f'
+claimed=$(run claim "(5, '{2}', 60000, 4)")
+it claim "$(echo "$claimed" | cut -d'|' -f1-3,5-)" '1|0|1|2|f|\x7769746e6573732030|'
+token=$(echo "$claimed" | cut -d'|' -f4)
+it heartbeat "$(run heartbeat "(5, array['$token']::uuid[], 60000)")" "$token"
+it release "$(run release "(1, 0, '$token', 'why', 0)")" t
+token=$(run claim "(5, '{2}', 60000, 4)" | cut -d'|' -f4)
+it fail "$(run fail "(1, 0, '$token', 'device_fault', 'text', true, false, '{}', '{}', '{}', '{}')")" retry
+it 'wake, too early' "$(run wake_due)" 0
+sql -c 'update proverq.partition set due_at = now()'
+it wake "$(run wake_due)" 1
+token=$(run claim "(5, '{2}', 60000, 4)" | cut -d'|' -f4)
+it complete "$(run complete "(1, 0, '$token', '{}', '[]', null, '{10}', '{0}', array[now()], '{7}')")" t
+it finalize "$(run finalize_next)" '1|1|proverq.job.finished'
+it 'rescue expired' "$(run rescue_expired)" 0
+it 'rescue prover' "$(run rescue_prover "('00000000-0000-0000-0000-0000000000aa')")" 0
+run prover_stop '(5)'
+it stop "$(sql -c 'select state, idle from proverq.prover where prover_id = 5')" 'stopped|f'
+it 'timing partitions' "$(run make_timing_partitions '(1)')" 2
+it 'artefact' "$(run artefact_put "(sha256('a'), 'r1cs', 3, null)")" t
+it 'artefact again' "$(run artefact_put "(sha256('a'), 'r1cs', 3, null)")" ''
+run artefact_chunk_put "(sha256('a'), 0, 'abc')"
+it 'its chunk' "$(run artefact_chunk_get "(sha256('a'), 0)")" '\x616263'
+it 'no chunk after it' "$(run artefact_chunk_get "(sha256('a'), 1)")" ''
+it 'circuit add' "$(run circuit_add "('third', sha256('t'), 'bn128', 4, 1, 3, sha256('mul'), sha256('a'), '{}', true)")" '4|1|t'
+it 'circuit list' "$(run circuit_list | cut -d'|' -f2-3,8-9)" $'mul|2|f|f\nmul|1|f|f\nother|1|t|f\nthird|1|t|t'
+it 'circuit find' "$(run circuit_find "('mul')")" 2
+it 'circuit remove' "$(run circuit_remove "('mul')")" 2
+it 'circuit find, then' "$(run circuit_find "('mul')")" 1
+it 'circuit remove, unknown' "$(run circuit_remove "('nil')")" ''
