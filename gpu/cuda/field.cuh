@@ -24,8 +24,8 @@
 #define HD      __host__ __device__ __forceinline__
 #define HD_CALL __host__ __device__ __noinline__
 #else
-#define HD      inline __attribute__((always_inline))
-#define HD_CALL inline
+#define HD      inline
+#define HD_CALL inline __attribute__((noinline))
 #endif
 #ifdef __CUDA_ARCH__
 #define UNROLL _Pragma("unroll")
@@ -510,7 +510,7 @@ template <class P> struct alignas(16) field {
     }
 #ifndef __CUDA_ARCH__
     /* The product with 64-bit limbs, for the host's own work. */
-    static field mul_host(const field &a, const field &b) {
+    HD_CALL static field mul_host(const field &a, const field &b) {
         enum { H = N / 2 };
         uint64_t x[H], y[H], m[H], t[H + 2] = {0};
         words<N> modulus = P::modulus();

@@ -21,19 +21,12 @@
 #define PROVERQ_CUDA_MSM_CUH
 
 #include "gpu/cuda/arena.cuh"
-
-extern "C" {
-#include "gpu/curve.h"
-}
+#include "gpu/cuda/msm_digits.cuh"
 
 enum msm_group { MSM_G1, MSM_G2 };
 
-/* What all sizes follow from. n * tables and sets * 2^(window_bits - 1) are below 2^31. */
-struct msm_shape {
-    enum curve_id curve;
-    uint32_t n; /* bases; a list may hold digits of fewer scalars */
-    unsigned window_bits, windows, tables, sets;
-};
+/* Whether this build has the curve; everything below needs one that it has. */
+bool msm_supports(enum curve_id curve);
 
 /* The shape measured best for n bases with at most max_tables tables (1: no precomputed multiples).
  */
@@ -44,7 +37,6 @@ struct msm_shape msm_shape_with(enum curve_id curve, uint32_t n, unsigned window
                                 unsigned max_tables);
 
 /* --- tables --- */
-size_t msm_point_bytes(enum curve_id curve, enum msm_group group);
 size_t msm_table_bytes(const struct msm_shape *shape, enum msm_group group);
 size_t msm_table_work_bytes(const struct msm_shape *shape, enum msm_group group);
 
