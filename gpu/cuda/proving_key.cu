@@ -23,6 +23,10 @@ static void shapes(const struct zkey *zkey, unsigned max_tables, struct proving_
 enum err proving_key_layout(struct arena *arena, const struct zkey *zkey, unsigned max_tables,
                             struct proving_key *out, struct error *error) {
     *out = {};
+    if (!msm_supports(zkey->curve->id))
+        return error_set(error, ERR_UNSUPPORTED,
+                         "this program's CUDA prover has no %s; use --device cpu",
+                         zkey->curve->name);
     shapes(zkey, max_tables, out);
     size_t g1 = msm_table_bytes(&out->witness, MSM_G1), g2 = msm_table_bytes(&out->witness, MSM_G2);
     out->a = arena_take_bytes(arena, g1, 1);

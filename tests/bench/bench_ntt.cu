@@ -1,13 +1,15 @@
 /* Times of the transforms, one direction, data and twiddles resident: checked first, then the median
  * of events around one transform each, over buffers that together are larger than the cache.
  *
- *     bench_ntt [all]      all: every tile that was tried, not only the one in use
+ *     bench_ntt [all] [LOG2]     all: every tile that was tried, not only the one in use
+ *                                LOG2: this size only, 1 to 24
  */
 #include "gpu/cuda/ntt.cuh"
 #include "tests/gpu-card/card.h"
 
 #include <algorithm>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <vector>
 
@@ -69,7 +71,7 @@ struct buffers {
     }
 };
 
-/* Some values against the CPU's transform, or against Horner's rule when that would take too long. */
+/* The forward transform against the CPU's. */
 static void check(const struct variant &v, buffers &data, const std::vector<struct scalar> &values,
                   const std::vector<struct scalar> &expected, const struct ntt_table<P> &table) {
     std::vector<struct scalar> got(values.size());
@@ -103,9 +105,32 @@ static double median_us(const struct variant &v, buffers &data, enum ntt_kind ki
     return (double)times[times.size() / 2] * 1e3;
 }
 
+static void bench(unsigned log_n, size_t n_variants, const struct ntt_table<P> &table) {
+    buffers data(log_n);
+    std::vector<struct scalar> values((size_t)1 << log_n);
+    card_random(curve_info(CURVE_BN254), log_n, values.data(), values.size());
+    std::vector<struct scalar> expected = values;
+    MUST(cpu_curve(CURVE_BN254)->ntt(pool_shared(), expected.data(), log_n, false, &error), &error);
+    for (size_t v = 0; v < n_variants; v++) {
+        data.fill(values);
+        check(variants[v], data, values, expected, table);
+        printf("2^%-2u %-34s", log_n, variants[v].name);
+        for (enum ntt_kind kind : {NTT_FORWARD, NTT_COSET, NTT_INVERSE, NTT_TURN})
+            printf(" %9.1f", median_us(variants[v], data, kind, table));
+        printf("\n");
+        (void)fflush(stdout);
+    }
+}
+
 int main(int argc, char **argv) {
-    size_t n_variants =
-        argc > 1 && strcmp(argv[1], "all") == 0 ? sizeof variants / sizeof *variants : 1;
+    size_t n_variants = 1;
+    unsigned long only = 0;
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "all") == 0)
+            n_variants = sizeof variants / sizeof *variants;
+        else
+            only = strtoul(argv[i], NULL, 10);
+    CHECK(only <= MOST_LOG, "sizes go to 2^%d", MOST_LOG);
     buffers twiddles(MOST_LOG + 1);
     struct ntt_table<P> table = {
         twiddles.memory, MOST_LOG
@@ -113,22 +138,8 @@ int main(int argc, char **argv) {
     MUST(ntt_table_fill(NULL, table, &error), &error);
     printf("transforms, BN254 scalars, us, median of %d (forward / odd coset / inverse / turn)\n",
            RUNS);
-    for (unsigned log_n = LEAST_LOG; log_n <= MOST_LOG; log_n += 2) {
-        buffers data(log_n);
-        std::vector<struct scalar> values((size_t)1 << log_n);
-        card_random(curve_info(CURVE_BN254), log_n, values.data(), values.size());
-        std::vector<struct scalar> expected = values;
-        MUST(cpu_curve(CURVE_BN254)->ntt(pool_shared(), expected.data(), log_n, false, &error),
-             &error);
-        for (size_t v = 0; v < n_variants; v++) {
-            data.fill(values);
-            check(variants[v], data, values, expected, table);
-            printf("2^%-2u %-34s", log_n, variants[v].name);
-            for (enum ntt_kind kind : {NTT_FORWARD, NTT_COSET, NTT_INVERSE, NTT_TURN})
-                printf(" %9.1f", median_us(variants[v], data, kind, table));
-            printf("\n");
-            (void)fflush(stdout);
-        }
-    }
+    if (only != 0) bench((unsigned)only, n_variants, table);
+    for (unsigned log_n = LEAST_LOG; only == 0 && log_n <= MOST_LOG; log_n += 2)
+        bench(log_n, n_variants, table);
     return 0;
 }
