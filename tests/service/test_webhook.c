@@ -8,6 +8,7 @@
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 static const char secret[] = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
 static struct error error;
+static uint32_t timeout_ms; /* of the clients that a test makes */
 
 static int64_t now_ms(void) {
     struct timespec t;
@@ -31,10 +33,11 @@ static struct {
     struct MHD_Daemon *daemon;
     char url[64]; /* without a path */
     atomic_int requests;
+    pthread_mutex_t lock; /* of what follows */
     char id[64], timestamp[32], signature[64], content_type[64], agent[64], expect[16];
     char body[4096];
     size_t body_bytes;
-} receiver;
+} receiver = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void keep(char *to, size_t size, struct MHD_Connection *connection, const char *header) {
     const char *value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, header);
@@ -66,47 +69,63 @@ static struct MHD_Response *response_of(const char *path) {
     return MHD_create_response_from_buffer(sizeof text - 1, text, MHD_RESPMEM_PERSISTENT);
 }
 
-static enum MHD_Result answer(void *context, struct MHD_Connection *connection, const char *path,
-                              const char *method, const char *version, const char *bytes,
-                              size_t *n_bytes, void **state) {
-    (void)context;
-    (void)version;
-    if (!*state) {
-        *state = &receiver;
-        receiver.body_bytes = 0;
-        return MHD_YES;
-    }
-    if (*n_bytes > 0) {
-        if (receiver.body_bytes + *n_bytes > sizeof receiver.body) return MHD_NO;
-        memcpy(receiver.body + receiver.body_bytes, bytes, *n_bytes);
-        receiver.body_bytes += *n_bytes;
-        *n_bytes = 0;
-        return MHD_YES;
-    }
-    if (strcmp(method, "POST") != 0) return MHD_NO;
+/* The request's header fields, and its body as it comes; a thread per connection does this. */
+static void take_request(struct MHD_Connection *connection) {
+    (void)pthread_mutex_lock(&receiver.lock);
     keep(receiver.id, sizeof receiver.id, connection, "webhook-id");
     keep(receiver.timestamp, sizeof receiver.timestamp, connection, "webhook-timestamp");
     keep(receiver.signature, sizeof receiver.signature, connection, "webhook-signature");
     keep(receiver.content_type, sizeof receiver.content_type, connection, "Content-Type");
     keep(receiver.agent, sizeof receiver.agent, connection, "User-Agent");
     keep(receiver.expect, sizeof receiver.expect, connection, "Expect");
-    atomic_fetch_add(&receiver.requests, 1);
-    if (strcmp(path, "/slow") == 0) (void)sleep(2);
-    if (strcmp(path, "/pause") == 0) (void)usleep(300000);
+    receiver.body_bytes = 0;
+    (void)pthread_mutex_unlock(&receiver.lock);
+}
+
+static enum MHD_Result take_body(const char *bytes, size_t n) {
+    (void)pthread_mutex_lock(&receiver.lock);
+    bool fits = receiver.body_bytes + n <= sizeof receiver.body;
+    if (fits) memcpy(receiver.body + receiver.body_bytes, bytes, n);
+    if (fits) receiver.body_bytes += n;
+    (void)pthread_mutex_unlock(&receiver.lock);
+    return fits ? MHD_YES : MHD_NO;
+}
+
+static enum MHD_Result respond(struct MHD_Connection *connection, const char *path) {
     struct MHD_Response *response = response_of(path);
     const char *digits = path + strcspn(path, "0123456789");
     unsigned status = *digits ? (unsigned)strtoul(digits, NULL, 10) : 200;
+    char value[4000] = "";
     if (status / 100 == 3) (void)MHD_add_response_header(response, "Location", "/200");
     if (status == 429) (void)MHD_add_response_header(response, "Retry-After", "7");
-    if (strcmp(path, "/headers") == 0)
-        for (int i = 0; i < 40; i++) {
-            static char value[4000];
-            memset(value, 'h', sizeof value - 1);
-            (void)MHD_add_response_header(response, "X-Long", value);
-        }
+    memset(value, 'h', sizeof value - 1);
+    for (int i = 0; i < 40 && strcmp(path, "/headers") == 0; i++)
+        (void)MHD_add_response_header(response, "X-Long", value);
     enum MHD_Result queued = MHD_queue_response(connection, status, response);
     MHD_destroy_response(response);
     return queued;
+}
+
+static enum MHD_Result answer(void *context, struct MHD_Connection *connection, const char *path,
+                              const char *method, const char *version, const char *bytes,
+                              size_t *n_bytes, void **state) {
+    (void)context;
+    (void)version;
+    if (strcmp(method, "POST") != 0) return MHD_NO;
+    if (!*state) {
+        *state = &receiver;
+        take_request(connection);
+        return MHD_YES;
+    }
+    if (*n_bytes > 0) {
+        size_t n = *n_bytes;
+        *n_bytes = 0;
+        return take_body(bytes, n);
+    }
+    atomic_fetch_add(&receiver.requests, 1);
+    if (strcmp(path, "/slow") == 0) (void)sleep(4);
+    if (strcmp(path, "/pause") == 0) (void)usleep(300000);
+    return respond(connection, path);
 }
 
 static void start_receiver(const char *key, const char *certificate) {
@@ -127,7 +146,13 @@ static void start_receiver(const char *key, const char *certificate) {
                    key ? "localhost" : "127.0.0.1", info->port);
 }
 
+/* Long: most tests pass on a machine that is slow, and those of the time set their own. */
+static void set_timeout(void) {
+    timeout_ms = 20000;
+}
+
 static void setup(void) {
+    set_timeout();
     start_receiver(NULL, NULL);
 }
 
@@ -138,7 +163,7 @@ static void teardown(void) {
 /* --- the client under test --- */
 
 static struct webhook_client *client_of(const char *allow, bool http, const char *ca_file) {
-    struct webhook_settings settings = {.http = http, .timeout_ms = 900, .ca_file = ca_file};
+    struct webhook_settings settings = {.http = http, .timeout_ms = timeout_ms, .ca_file = ca_file};
     struct webhook_client *client = NULL;
     if (*allow) ck_assert_int_eq(address_filter_allow(&settings.filter, allow, &error), ERR_NONE);
     ck_assert_msg(webhook_client_open(&settings, &client, &error) == ERR_NONE, "%s", error.text);
@@ -158,7 +183,7 @@ static void start(struct webhook_client *client, const char *url, const char *ke
 
 static struct webhook_result wait_for_result(struct webhook_client *client) {
     struct webhook_result result;
-    int64_t end = now_ms() + 10000;
+    int64_t end = now_ms() + 30000;
     while (!webhook_take(client, &result)) {
         ck_assert_msg(now_ms() < end, "no result");
         ck_assert_msg(webhook_wait(client, 1000, &error) == ERR_NONE, "%s", error.text);
@@ -313,11 +338,12 @@ START_TEST(retry_after_is_told) {
 END_TEST
 
 START_TEST(a_receiver_that_does_not_answer_times_out) {
+    timeout_ms = 900;
     int64_t start_ms = now_ms();
     struct webhook_result result = deliver("/slow");
     ck_assert_int_eq(result.status, 0);
     says(&result, "timed out");
-    ck_assert_int_lt(now_ms() - start_ms, 1900);
+    ck_assert_int_lt(now_ms() - start_ms, 3900);
     ck_assert_int_ge(result.duration_ms, 850);
 }
 END_TEST
@@ -328,14 +354,15 @@ START_TEST(an_endless_answer_is_cut_and_counts_by_its_status) {
     struct webhook_result result = deliver("/endless500");
     ck_assert_int_eq(result.status, 500);
     says(&result, "HTTP 500 from 127.0.0.1: xxxx");
-    ck_assert_int_lt(now_ms() - start_ms, 800); /* cut by size, before the time is up */
+    ck_assert_int_lt(now_ms() - start_ms, 10000); /* cut by size, before the time is up */
 }
 END_TEST
 
 START_TEST(a_dripping_answer_is_cut_by_time) {
+    timeout_ms = 900;
     struct webhook_result result = deliver("/drip500");
     ck_assert_int_eq(result.status, 500);
-    ck_assert_int_lt(result.duration_ms, 1500);
+    ck_assert_int_lt(result.duration_ms, 5000);
 }
 END_TEST
 
@@ -604,7 +631,7 @@ int main(void) {
     tcase_add_test(plain, a_wait_is_ended_by_time_and_by_a_call);
     suite_add_tcase(suite, plain);
     tcase_set_timeout(tls, 60);
-    tcase_add_checked_fixture(tls, NULL, teardown);
+    tcase_add_checked_fixture(tls, set_timeout, teardown);
     tcase_add_test(tls, https_reaches_a_certified_receiver);
     tcase_add_test(tls, a_certificate_of_nobody_known_is_refused);
     tcase_add_test(tls, a_certificate_of_another_host_is_refused);
