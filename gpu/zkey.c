@@ -44,19 +44,33 @@ fail:
     return rc;
 }
 
+static const struct curve_info *curve_by_coordinate_modulus(const uint8_t *q, size_t n) {
+    for (int id = 0; id < CURVE_COUNT; id++) {
+        const struct curve_info *curve = curve_info((enum curve_id)id);
+        if (n == curve->n8q && memcmp(q, curve->q, n) == 0) return curve;
+    }
+    return NULL;
+}
+
 /* q and r, which must be those of one curve. */
 static enum err read_curve(struct reader *reader, struct zkey *key, struct error *error) {
     enum err rc;
     uint32_t n8q;
     const uint8_t *q;
+    const struct curve_info *curve_of_r;
     TRY(reader_u32(reader, &n8q, error));
     TRY(reader_bytes(reader, n8q, 1, &q, error));
-    TRY(reader_scalar_modulus(reader, &key->curve, error));
-    if (n8q != key->curve->n8q || memcmp(q, key->curve->q, n8q) != 0)
+    key->curve = curve_by_coordinate_modulus(q, n8q);
+    if (key->curve == NULL)
         return reader_error(reader, ERR_UNSUPPORTED, error,
-                            "the coordinate modulus is not that of %s, whose scalar modulus the "
-                            "key has",
-                            key->curve->name);
+                            "a coordinate modulus of %" PRIu32
+                            " bytes that is neither bn128's nor bls12381's",
+                            n8q);
+    TRY(reader_scalar_modulus(reader, &curve_of_r, error));
+    if (curve_of_r != key->curve)
+        return reader_error(reader, ERR_UNSUPPORTED, error,
+                            "the coordinate modulus is that of %s, the scalar modulus that of %s",
+                            key->curve->name, curve_of_r->name);
     return ERR_NONE;
 fail:
     return rc;
