@@ -196,15 +196,15 @@ database_away() {
     local job
     add_circuit away "$(zkey_of semaphore4-d20)"
     "$postgres" stop "$work/pg"
-    refused "a command says that the database is away" 'connect|refused|reach' "$proverq" migrate status
+    refused "a command says that the database is away" 'cannot be reached' "$proverq" migrate status
+    refused "the service says so at its start" 'cannot be reached' timeout 20 "$proverq" serve --device cpu
     begin_prover prover-1
-    begin_finalizer
     sleep 2
     ok "a prover that finds no database waits" kill -0 "${pids[prover-1]}"
-    ok "and so does a finalizer" kill -0 "${pids[finalizer]}"
     "$postgres" start "$work/pg" >/dev/null
+    begin_finalizer
     job=$(enqueue away "$(witness_of semaphore4-d20)" 16)
-    eventually "both go on when it is there" 60 "select count(*) > 1 from proverq.partition where job_seq = $job and state = 'proved'"
+    eventually "and goes on when it is there" 60 "select count(*) > 1 from proverq.partition where job_seq = $job and state = 'proved'"
     "$postgres" stop "$work/pg"
     sleep 3
     "$postgres" start "$work/pg" >/dev/null
@@ -219,14 +219,14 @@ webhooks() {
     local job
     rm -f "$work/webhooks" "$work/receiver.log"
     sql -c "delete from proverq.webhook_delivery; update proverq.job set endpoint_id = null; delete from proverq.webhook_endpoint"
-    begin_receiver 503
+    begin_receiver 500
     "$proverq" circuit list | grep -q '^merkle ' || add_circuit merkle "$own/merkle/merkle.zkey"
     begin_finalizer --webhook-http --webhook-allow 127.0.0.0/8
     begin_prover prover-1
     job=$(enqueue merkle "$own/merkle/witness.wtns" 1 "webhook => 'receiver'")
     eventually "a job is finished whatever its webhook's receiver says" 60 "select state = 'finished' from proverq.job where job_seq = $job"
     eventually "a refused webhook waits for its next attempt" 20 "
-        select state = 'pending' and last_status = 503 and attempts = 1 and next_attempt_at > now() from proverq.deliveries where job_seq = $job"
+        select state = 'pending' and last_status = 500 and attempts = 1 and next_attempt_at > now() from proverq.deliveries where job_seq = $job"
     echo 204 >"$work/status"
     eventually "and is delivered then" 30 "select state = 'delivered' and attempts = 2 from proverq.deliveries where job_seq = $job"
     is "both attempts have the same id and body" 1 "$(jq -c '[.headers["webhook-id"], .body]' "$work/webhooks" | sort -u | wc -l)"
