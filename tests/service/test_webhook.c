@@ -1,15 +1,13 @@
 /* Webhook delivery against real HTTP receivers on the loopback interface: what is sent, which answers
  * count, and what is never done (redirects, private addresses, proxies, endless answers). */
 #include "service/webhook.h"
+#include "tests/service/receiver.h"
 
-#include <arpa/inet.h>
 #include <check.h>
-#include <microhttpd.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,125 +25,6 @@ static int64_t now_ms(void) {
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* --- the receiver: its answer is named by the path --- */
-
-static struct {
-    struct MHD_Daemon *daemon;
-    char url[64]; /* without a path */
-    atomic_int requests;
-    pthread_mutex_t lock; /* of what follows */
-    char id[64], timestamp[32], signature[64], content_type[64], agent[64], expect[16];
-    char body[4096];
-    size_t body_bytes;
-} receiver = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static void keep(char *to, size_t size, struct MHD_Connection *connection, const char *header) {
-    const char *value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, header);
-    (void)snprintf(to, size, "%s", value ? value : "(none)");
-}
-
-static ssize_t endless(void *context, uint64_t at, char *bytes, size_t most) {
-    (void)context;
-    (void)at;
-    memset(bytes, 'x', most);
-    return (ssize_t)most;
-}
-
-static ssize_t drip(void *context, uint64_t at, char *bytes, size_t most) {
-    (void)context;
-    (void)at;
-    (void)most;
-    (void)usleep(50000);
-    *bytes = '.';
-    return 1;
-}
-
-static struct MHD_Response *response_of(const char *path) {
-    static char text[] = "first line\nsecond \x1b[31m line";
-    if (strncmp(path, "/endless", 8) == 0)
-        return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 16384, endless, NULL, NULL);
-    if (strncmp(path, "/drip", 5) == 0)
-        return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 1, drip, NULL, NULL);
-    return MHD_create_response_from_buffer(sizeof text - 1, text, MHD_RESPMEM_PERSISTENT);
-}
-
-/* The request's header fields, and its body as it comes; a thread per connection does this. */
-static void take_request(struct MHD_Connection *connection) {
-    (void)pthread_mutex_lock(&receiver.lock);
-    keep(receiver.id, sizeof receiver.id, connection, "webhook-id");
-    keep(receiver.timestamp, sizeof receiver.timestamp, connection, "webhook-timestamp");
-    keep(receiver.signature, sizeof receiver.signature, connection, "webhook-signature");
-    keep(receiver.content_type, sizeof receiver.content_type, connection, "Content-Type");
-    keep(receiver.agent, sizeof receiver.agent, connection, "User-Agent");
-    keep(receiver.expect, sizeof receiver.expect, connection, "Expect");
-    receiver.body_bytes = 0;
-    (void)pthread_mutex_unlock(&receiver.lock);
-}
-
-static enum MHD_Result take_body(const char *bytes, size_t n) {
-    (void)pthread_mutex_lock(&receiver.lock);
-    bool fits = receiver.body_bytes + n <= sizeof receiver.body;
-    if (fits) memcpy(receiver.body + receiver.body_bytes, bytes, n);
-    if (fits) receiver.body_bytes += n;
-    (void)pthread_mutex_unlock(&receiver.lock);
-    return fits ? MHD_YES : MHD_NO;
-}
-
-static enum MHD_Result respond(struct MHD_Connection *connection, const char *path) {
-    struct MHD_Response *response = response_of(path);
-    const char *digits = path + strcspn(path, "0123456789");
-    unsigned status = *digits ? (unsigned)strtoul(digits, NULL, 10) : 200;
-    char value[4000] = "";
-    if (status / 100 == 3) (void)MHD_add_response_header(response, "Location", "/200");
-    if (status == 429) (void)MHD_add_response_header(response, "Retry-After", "7");
-    memset(value, 'h', sizeof value - 1);
-    for (int i = 0; i < 40 && strcmp(path, "/headers") == 0; i++)
-        (void)MHD_add_response_header(response, "X-Long", value);
-    enum MHD_Result queued = MHD_queue_response(connection, status, response);
-    MHD_destroy_response(response);
-    return queued;
-}
-
-static enum MHD_Result answer(void *context, struct MHD_Connection *connection, const char *path,
-                              const char *method, const char *version, const char *bytes,
-                              size_t *n_bytes, void **state) {
-    (void)context;
-    (void)version;
-    if (strcmp(method, "POST") != 0) return MHD_NO;
-    if (!*state) {
-        *state = &receiver;
-        take_request(connection);
-        return MHD_YES;
-    }
-    if (*n_bytes > 0) {
-        size_t n = *n_bytes;
-        *n_bytes = 0;
-        return take_body(bytes, n);
-    }
-    atomic_fetch_add(&receiver.requests, 1);
-    if (strcmp(path, "/slow") == 0) (void)sleep(4);
-    if (strcmp(path, "/pause") == 0) (void)usleep(300000);
-    return respond(connection, path);
-}
-
-static void start_receiver(const char *key, const char *certificate) {
-    unsigned flags = MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD |
-                     (key ? (unsigned)MHD_USE_TLS : 0);
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    struct MHD_OptionItem tls[] = {{MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)key},
-                                   {MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)certificate},
-                                   {MHD_OPTION_END, 0, NULL}};
-    receiver.daemon = MHD_start_daemon(flags, 0, NULL, NULL, answer, NULL, MHD_OPTION_SOCK_ADDR,
-                                       &at, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)1 << 20,
-                                       MHD_OPTION_ARRAY, key ? tls : tls + 2, MHD_OPTION_END);
-    ck_assert_ptr_nonnull(receiver.daemon);
-    const union MHD_DaemonInfo *info =
-        MHD_get_daemon_info(receiver.daemon, MHD_DAEMON_INFO_BIND_PORT);
-    ck_assert_ptr_nonnull(info);
-    (void)snprintf(receiver.url, sizeof receiver.url, "%s://%s:%u", key ? "https" : "http",
-                   key ? "localhost" : "127.0.0.1", info->port);
-}
-
 /* Long: most tests pass on a machine that is slow, and those of the time set their own. */
 static void set_timeout(void) {
     timeout_ms = 20000;
@@ -153,11 +32,11 @@ static void set_timeout(void) {
 
 static void setup(void) {
     set_timeout();
-    start_receiver(NULL, NULL);
+    receiver_start(NULL, NULL);
 }
 
 static void teardown(void) {
-    MHD_stop_daemon(receiver.daemon);
+    receiver_stop();
 }
 
 /* --- the client under test --- */
@@ -202,7 +81,7 @@ static struct webhook_result deliver_to(struct webhook_client *client, const cha
 /* To a path of the receiver, allowed. */
 static struct webhook_result deliver(const char *path) {
     char url[128];
-    (void)snprintf(url, sizeof url, "%s%s", receiver.url, path);
+    (void)snprintf(url, sizeof url, "%s%s", receiver_url(), path);
     return deliver_to(client_of("127.0.0.0/8", true, ""), url);
 }
 
@@ -260,12 +139,12 @@ START_TEST(malformed_secrets_are_refused) {
                       bad[i]);
     }
     struct webhook_client *client = client_of("127.0.0.0/8", true, "");
-    start(client, receiver.url, "whsec_short", "{}");
+    start(client, receiver_url(), "whsec_short", "{}");
     struct webhook_result result = wait_for_result(client);
     says(&result, "secret");
     ck_assert_ptr_null(strstr(result.error, "whsec_short"));
     ck_assert_int_eq(result.status, 0);
-    ck_assert_int_eq(atomic_load(&receiver.requests), 0);
+    ck_assert_int_eq(receiver_requests(), 0);
     webhook_client_close(client);
 }
 END_TEST
@@ -275,26 +154,27 @@ END_TEST
 START_TEST(the_receiver_gets_the_stored_bytes_and_can_verify_them) {
     static const char body[] = "{\"type\":\"proverq.job.finished\",\"data\":{\"circuit\":\"č\"}}";
     char url[128], expected[WEBHOOK_SIGNATURE_BYTES];
-    (void)snprintf(url, sizeof url, "%s/200?key=a%%20b", receiver.url);
+    (void)snprintf(url, sizeof url, "%s/200?key=a%%20b", receiver_url());
     struct webhook_client *client = client_of("127.0.0.0/8", true, "");
     start(client, url, secret, body);
     struct webhook_result result = wait_for_result(client);
     ck_assert_msg(result.status == 200, "%s", result.error);
     ck_assert_str_eq(result.error, "");
+    struct receiver_request last = receiver_last();
     ck_assert_int_eq(result.token.bytes[0], 1);
     ck_assert_int_eq(result.delivery.bytes[15], 0xff);
-    ck_assert_uint_eq(receiver.body_bytes, strlen(body));
-    ck_assert_mem_eq(receiver.body, body, strlen(body));
-    ck_assert_str_eq(receiver.id, "msg_ab0102030405060708090a0b0c0d0eff");
-    ck_assert_str_eq(receiver.content_type, "application/json");
-    ck_assert_int_eq(strncmp(receiver.agent, "proverq/", 8), 0);
-    ck_assert_str_eq(receiver.expect, "(none)");
-    int64_t timestamp = strtoll(receiver.timestamp, NULL, 10);
+    ck_assert_uint_eq(last.body_bytes, strlen(body));
+    ck_assert_mem_eq(last.body, body, strlen(body));
+    ck_assert_str_eq(last.id, "msg_ab0102030405060708090a0b0c0d0eff");
+    ck_assert_str_eq(last.content_type, "application/json");
+    ck_assert_int_eq(strncmp(last.agent, "proverq/", 8), 0);
+    ck_assert_str_eq(last.expect, "(none)");
+    int64_t timestamp = strtoll(last.timestamp, NULL, 10);
     ck_assert_int_le(llabs(timestamp - (int64_t)time(NULL)), 5);
-    ck_assert_int_eq(webhook_sign(secret, receiver.id, timestamp, receiver.body,
-                                  receiver.body_bytes, expected, &error),
-                     ERR_NONE);
-    ck_assert_str_eq(receiver.signature, expected);
+    ck_assert_int_eq(
+        webhook_sign(secret, last.id, timestamp, last.body, last.body_bytes, expected, &error),
+        ERR_NONE);
+    ck_assert_str_eq(last.signature, expected);
     webhook_client_close(client);
 }
 END_TEST
@@ -314,7 +194,7 @@ END_TEST
 START_TEST(a_redirect_is_not_followed) {
     struct webhook_result result = deliver("/302");
     says(&result, "redirects are not followed");
-    ck_assert_int_eq(atomic_load(&receiver.requests), 1);
+    ck_assert_int_eq(receiver_requests(), 1);
 }
 END_TEST
 
@@ -373,9 +253,9 @@ START_TEST(endless_headers_are_cut) {
 END_TEST
 
 START_TEST(a_closed_port_is_an_error) {
-    MHD_stop_daemon(receiver.daemon);
+    receiver_stop();
     struct webhook_result result = deliver("/200");
-    start_receiver(NULL, NULL);
+    receiver_start(NULL, NULL);
     ck_assert_int_eq(result.status, 0);
     says(&result, "connect");
 }
@@ -387,7 +267,7 @@ START_TEST(private_addresses_are_refused_in_every_notation) {
     static const char *const hosts[] = {"127.0.0.1",          "localhost", "0x7f.1",
                                         "2130706433",         "127.1",     "0177.0.0.1",
                                         "[::ffff:127.0.0.1]", "0.0.0.0",   "[::]"};
-    const char *port = strrchr(receiver.url, ':');
+    const char *port = strrchr(receiver_url(), ':');
     for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
         char url[128];
         (void)snprintf(url, sizeof url, "http://%s%s/200", hosts[i], port);
@@ -395,35 +275,35 @@ START_TEST(private_addresses_are_refused_in_every_notation) {
         ck_assert_msg(result.status == 0, "%s", url);
         says(&result, "--webhook-allow");
     }
-    ck_assert_int_eq(atomic_load(&receiver.requests), 0);
+    ck_assert_int_eq(receiver_requests(), 0);
 }
 END_TEST
 
 START_TEST(a_network_that_is_allowed_allows_no_other) {
     char url[128];
-    (void)snprintf(url, sizeof url, "%s/200", receiver.url);
+    (void)snprintf(url, sizeof url, "%s/200", receiver_url());
     struct webhook_result result = deliver_to(client_of("127.0.0.2/32", true, ""), url);
     says(&result, "127.0.0.1 is not a public address");
-    ck_assert_int_eq(atomic_load(&receiver.requests), 0);
+    ck_assert_int_eq(receiver_requests(), 0);
 }
 END_TEST
 
 START_TEST(a_proxy_of_the_environment_is_not_used) {
-    ck_assert_int_eq(setenv("http_proxy", receiver.url, 1), 0);
-    ck_assert_int_eq(setenv("all_proxy", receiver.url, 1), 0);
+    ck_assert_int_eq(setenv("http_proxy", receiver_url(), 1), 0);
+    ck_assert_int_eq(setenv("all_proxy", receiver_url(), 1), 0);
     struct webhook_result result =
         deliver_to(client_of("127.0.0.0/8", true, ""), "http://127.0.0.1:1/200"); /* closed */
     ck_assert_int_eq(result.status, 0);
-    ck_assert_int_eq(atomic_load(&receiver.requests), 0);
+    ck_assert_int_eq(receiver_requests(), 0);
 }
 END_TEST
 
 START_TEST(http_must_be_allowed) {
     char url[128];
-    (void)snprintf(url, sizeof url, "%s/200", receiver.url);
+    (void)snprintf(url, sizeof url, "%s/200", receiver_url());
     struct webhook_result result = deliver_to(client_of("127.0.0.0/8", false, ""), url);
     says(&result, "--webhook-http");
-    ck_assert_int_eq(atomic_load(&receiver.requests), 0);
+    ck_assert_int_eq(receiver_requests(), 0);
 }
 END_TEST
 
@@ -440,7 +320,7 @@ START_TEST(other_schemes_and_passwords_in_urls_are_refused) {
         ck_assert_int_eq(result.status, 0);
         ck_assert_msg(*result.error, "%s", urls[i]);
     }
-    ck_assert_int_eq(atomic_load(&receiver.requests), 0);
+    ck_assert_int_eq(receiver_requests(), 0);
 }
 END_TEST
 
@@ -458,7 +338,7 @@ END_TEST
 START_TEST(deliveries_run_side_by_side) {
     enum { MANY = 16 };
     char url[128];
-    (void)snprintf(url, sizeof url, "%s/pause", receiver.url);
+    (void)snprintf(url, sizeof url, "%s/pause", receiver_url());
     struct webhook_client *client = client_of("127.0.0.0/8", true, "");
     int64_t start_ms = now_ms();
     for (int i = 0; i < MANY; i++)
@@ -474,7 +354,7 @@ END_TEST
 
 START_TEST(a_client_can_be_closed_with_deliveries_under_way) {
     char url[128];
-    (void)snprintf(url, sizeof url, "%s/pause", receiver.url);
+    (void)snprintf(url, sizeof url, "%s/pause", receiver_url());
     struct webhook_client *client = client_of("127.0.0.0/8", true, "");
     start(client, url, secret, "{}");
     start(client, url, "bad", "{}");
@@ -569,8 +449,8 @@ static struct webhook_result deliver_by_tls(const char *certified_host, bool is_
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(close(fd), 0);
     write_file(ca_file, certificate);
-    start_receiver(key, certificate);
-    (void)snprintf(url, sizeof url, "%s/200", receiver.url);
+    receiver_start(key, certificate);
+    (void)snprintf(url, sizeof url, "%s/200", receiver_url());
     struct webhook_result result =
         deliver_to(client_of("127.0.0.0/8", false, is_trusted ? ca_file : ""), url);
     ck_assert_int_eq(unlink(ca_file), 0);
@@ -582,7 +462,7 @@ static struct webhook_result deliver_by_tls(const char *certified_host, bool is_
 START_TEST(https_reaches_a_certified_receiver) {
     struct webhook_result result = deliver_by_tls("localhost", true);
     ck_assert_msg(result.status == 200, "%s", result.error);
-    ck_assert_int_eq(atomic_load(&receiver.requests), 1);
+    ck_assert_int_eq(receiver_requests(), 1);
 }
 END_TEST
 
@@ -590,7 +470,7 @@ START_TEST(a_certificate_of_nobody_known_is_refused) {
     struct webhook_result result = deliver_by_tls("localhost", false);
     ck_assert_int_eq(result.status, 0);
     says(&result, "certificate");
-    ck_assert_int_eq(atomic_load(&receiver.requests), 0);
+    ck_assert_int_eq(receiver_requests(), 0);
 }
 END_TEST
 
@@ -598,7 +478,7 @@ START_TEST(a_certificate_of_another_host_is_refused) {
     struct webhook_result result = deliver_by_tls("example.org", true);
     ck_assert_int_eq(result.status, 0);
     says(&result, "localhost");
-    ck_assert_int_eq(atomic_load(&receiver.requests), 0);
+    ck_assert_int_eq(receiver_requests(), 0);
 }
 END_TEST
 
