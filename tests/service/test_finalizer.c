@@ -1,0 +1,396 @@
+/* The finalizer process against the database PROVERQ_TEST_DSN, whose schema is made anew, and a real
+ * webhook receiver. */
+#include "service/db.h"
+#include "service/finalizer.h"
+#include "service/migrate.h"
+#include "service/webhook.h"
+#include "tests/service/receiver.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { FINALIZERS_MAX = 2 };
+
+static struct error error;
+static struct db *db;
+static pid_t finalizers[FINALIZERS_MAX];
+static char log_path[] = "/tmp/proverq-finalizer-XXXXXX";
+
+static void must(enum err rc) {
+    ck_assert_msg(rc == ERR_NONE, "%s", error.text);
+}
+
+static void script(const char *format, ...) PRINTF_LIKE(1, 2);
+static void script(const char *format, ...) {
+    char sql[1024];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(sql, sizeof sql, format, args);
+    va_end(args);
+    must(db_script(db, "test", sql, &error));
+}
+
+/* The first column of the first row, as text; the caller frees it. */
+static char *value(const char *sql) {
+    struct db_result *rows = NULL;
+    must(db_query(db, sql, "", "t", DB_NO_PARAMS, &rows, &error));
+    ck_assert_msg(db_rows(rows) > 0, "no row: %s", sql);
+    char *text = strdup(db_get_text(rows, 0, 0));
+    db_free(rows);
+    return text;
+}
+
+/* Waits until the query, which gives one text, gives `wanted`. */
+static void wait_for(const char *sql, const char *wanted) {
+    char *have = NULL;
+    for (int i = 0; i < 2000; i++) {
+        free(have);
+        have = value(sql);
+        if (strcmp(have, wanted) == 0) {
+            free(have);
+            return;
+        }
+        (void)usleep(10000);
+    }
+    ck_abort_msg("%s: %s, not %s", sql, have, wanted);
+}
+
+static bool log_says(const char *text) {
+    static char log[1 << 20];
+    FILE *file = fopen(log_path, "r");
+    ck_assert_ptr_nonnull(file);
+    log[fread(log, 1, sizeof log - 1, file)] = '\0';
+    (void)fclose(file);
+    return strstr(log, text) != NULL;
+}
+
+static void wait_for_log(const char *text) {
+    for (int i = 0; i < 2000 && !log_says(text); i++)
+        (void)usleep(10000);
+    ck_assert_msg(log_says(text), "the log does not say \"%s\"", text);
+}
+
+/* --- the finalizer under test, a child process --- */
+
+static void start_finalizer(size_t which, const char *const *arguments) {
+    const char *argv[16] = {"proverq", "finalizer", "--database", getenv("PROVERQ_TEST_DSN"),
+                            "--poll",  "100ms"};
+    int argc = 6;
+    while (arguments[argc - 6]) {
+        argv[argc] = arguments[argc - 6];
+        argc++;
+    }
+    finalizers[which] = fork();
+    ck_assert_int_ge(finalizers[which], 0);
+    if (finalizers[which] > 0) return;
+    struct options o;
+    int fd = open(log_path, O_WRONLY | O_APPEND);
+    if (fd < 0 || dup2(fd, 2) < 0) _exit(98);
+    enum err rc = options_parse(argc, argv, &o, &error);
+    if (!rc) rc = finalizer_run(&o, &error);
+    if (rc) (void)fprintf(stderr, "ended with %s: %s\n", error_name(rc), error.text);
+    options_free(&o);
+    exit(rc ? 1 : 0);
+}
+
+#define START(...) start_finalizer(0, (const char *const[]){__VA_ARGS__, NULL})
+#define LOCAL      "--webhook-http", "--webhook-allow", "127.0.0.0/8"
+
+static int end_of_finalizer(int seconds) {
+    int status;
+    for (int i = 0; i < seconds * 100; i++) {
+        if (waitpid(finalizers[0], &status, WNOHANG) == finalizers[0]) {
+            finalizers[0] = 0;
+            return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+        }
+        (void)usleep(10000);
+    }
+    return -1;
+}
+
+/* --- what it works on --- */
+
+static void make_schema(void) {
+    struct db_settings settings = {.conninfo = getenv("PROVERQ_TEST_DSN"), .application = "test"};
+    must(db_open(&settings, &db, &error));
+    script("drop schema if exists proverq cascade");
+    must(migrate_up(&(struct options){.database = getenv("PROVERQ_TEST_DSN")}, &error));
+    script(
+        "insert into proverq.artefact (sha256, kind, bytes, path) values (sha256('k'), 'zkey', 1, "
+        "'k');"
+        "insert into proverq.circuit (name, version, sha256, curve, n_vars, n_public, log_domain, "
+        "zkey, vkey) values ('c', 1, sha256('c'), 'bn128', 3, 1, 1, sha256('k'), '{}')");
+    db_close(db);
+}
+
+static void setup(void) {
+    struct db_settings settings = {.conninfo = getenv("PROVERQ_TEST_DSN"), .application = "test"};
+    must(db_open(&settings, &db, &error));
+    script("truncate proverq.webhook_delivery, proverq.webhook_endpoint, proverq.partition, "
+           "proverq.job, "
+           "proverq.prover restart identity");
+    int fd = mkstemp(log_path);
+    ck_assert_int_ge(fd, 0);
+    (void)close(fd);
+    receiver_start(NULL, NULL);
+}
+
+static void teardown(void) {
+    for (size_t i = 0; i < FINALIZERS_MAX; i++)
+        if (finalizers[i] > 0) {
+            (void)kill(finalizers[i], SIGKILL);
+            (void)waitpid(finalizers[i], NULL, 0);
+        }
+    receiver_stop();
+    (void)unlink(log_path);
+    db_close(db);
+}
+
+/* An endpoint "e" with a path of the receiver. */
+static void make_endpoint(const char *path) {
+    script("select proverq.create_webhook_endpoint('e', '%s%s')", receiver_url(), path);
+}
+
+/* n jobs of one partition, proved and to be finalized. */
+static void prove_jobs(int n, bool has_webhook) {
+    script("do $$ declare j bigint; begin for i in 1..%d loop "
+           "j := proverq.enqueue_witness('c', array['x'::bytea], webhook => %s); "
+           "update proverq.partition set state = 'proved', proof = '{\"pi_a\":[]}', publics = "
+           "'[\"7\"]', "
+           "proved_at = now() where job_seq = j; "
+           "update proverq.job set state = 'completing', remaining = 0 where job_seq = j; "
+           "end loop; notify proverq_finalize; end $$",
+           n, has_webhook ? "'e'" : "null");
+}
+
+static const char state[] = "select coalesce(min(state)::text, 'none') from proverq.job";
+static const char delivery[] =
+    "select coalesce(min(state || ' ' || attempts), 'none') from proverq.webhook_delivery";
+static const char last_error[] =
+    "select coalesce(min(last_error), '') from proverq.webhook_delivery";
+
+/* --- jobs --- */
+
+START_TEST(a_proved_job_is_finalized_and_told) {
+    enum db_wake wake;
+    must(db_listen(db, "proverq_job", &error));
+    START(LOCAL);
+    wait_for_log("finalizer started");
+    prove_jobs(1, false);
+    must(db_wait(db, -1, 20000, &wake, &error));
+    ck_assert_int_eq(wake, DB_WAKE_NOTIFIED);
+    wait_for(state, "finished");
+    wait_for("select (witness is null)::text from proverq.partition", "true");
+    wait_for_log("msg=\"job finalized\" job=1 run=1 event=proverq.job.finished");
+}
+END_TEST
+
+START_TEST(a_job_that_was_proved_before_it_started_is_finalized) {
+    prove_jobs(3, false);
+    START(LOCAL);
+    wait_for("select count(*)::text from proverq.job where state = 'finished'", "3");
+}
+END_TEST
+
+START_TEST(expired_leases_are_taken_away_and_due_partitions_are_woken) {
+    script(
+        "select proverq.enqueue_witness('c', array['x'::bytea, 'y'::bytea]); "
+        "insert into proverq.prover (instance, host, pid, device) values (gen_random_uuid(), 'h', "
+        "1, 'cpu'); "
+        "update proverq.partition set state = 'leased', token = gen_random_uuid(), prover_id = 1, "
+        "lease_until = clock_timestamp() - interval '1 s' where partition_idx = 0; "
+        "update proverq.partition set state = 'held', due_at = clock_timestamp() + interval '1 s' "
+        "where partition_idx = 1");
+    START(LOCAL);
+    wait_for("select string_agg(state || ' ' || losses, ', ' order by partition_idx) from "
+             "proverq.partition",
+             "ready 1, ready 0");
+}
+END_TEST
+
+/* --- webhooks --- */
+
+START_TEST(the_receiver_gets_what_the_outbox_holds_and_can_verify_it) {
+    char signature[WEBHOOK_SIGNATURE_BYTES];
+    make_endpoint("/200");
+    START(LOCAL);
+    prove_jobs(1, true);
+    wait_for(delivery, "delivered 1");
+    struct receiver_request last = receiver_last();
+    char *body = value("select body from proverq.webhook_delivery"),
+         *secret = value("select secret from proverq.webhook_endpoint"),
+         *id = value(
+             "select 'msg_' || replace(delivery_id::text, '-', '') from proverq.webhook_delivery");
+    ck_assert_uint_eq(last.body_bytes, strlen(body));
+    ck_assert_mem_eq(last.body, body, last.body_bytes);
+    ck_assert_ptr_nonnull(strstr(body, "\"type\":\"proverq.job.finished\""));
+    ck_assert_str_eq(last.id, id);
+    must(webhook_sign(secret, last.id, strtoll(last.timestamp, NULL, 10), last.body,
+                      last.body_bytes, signature, &error));
+    ck_assert_str_eq(last.signature, signature);
+    ck_assert_int_eq(receiver_requests(), 1);
+    free(body);
+    free(secret);
+    free(id);
+}
+END_TEST
+
+START_TEST(a_receiver_that_refuses_is_tried_again_under_the_same_id) {
+    make_endpoint("/500");
+    START(LOCAL);
+    prove_jobs(1, true);
+    wait_for(delivery, "pending 1");
+    wait_for(last_error, "HTTP 500 from 127.0.0.1: first line.second .[31m line");
+    char first[sizeof receiver_last().id];
+    (void)snprintf(first, sizeof first, "%s", receiver_last().id);
+    script("update proverq.webhook_endpoint set url = replace(url, '500', '200'); "
+           "update proverq.webhook_delivery set next_attempt_at = clock_timestamp(); notify "
+           "proverq_finalize");
+    wait_for(delivery, "delivered 2");
+    ck_assert_str_eq(receiver_last().id, first);
+    wait_for(state, "finished");
+}
+END_TEST
+
+START_TEST(an_endpoint_that_is_gone_is_disabled) {
+    make_endpoint("/410");
+    START(LOCAL);
+    prove_jobs(1, true);
+    wait_for(delivery, "failed 1");
+    wait_for("select (disabled_at is not null)::text from proverq.webhook_endpoint", "true");
+}
+END_TEST
+
+START_TEST(what_the_operator_did_not_allow_is_readable_in_sql) {
+    make_endpoint("/200");
+    START("--webhook-http");
+    prove_jobs(1, true);
+    wait_for(last_error,
+             "127.0.0.1 is not a public address: the finalizer's operator can allow its "
+             "network with --webhook-allow");
+    ck_assert_int_eq(receiver_requests(), 0);
+}
+END_TEST
+
+START_TEST(a_slow_endpoint_holds_up_no_job) {
+    make_endpoint("/slow");
+    START(LOCAL, "--webhook-timeout", "1s");
+    prove_jobs(1, true);
+    wait_for("select (count(token) = 1)::text from proverq.webhook_delivery", "true");
+    prove_jobs(1, false);
+    wait_for("select state::text from proverq.job where webhook is null", "finished");
+    wait_for("select coalesce(bool_or(last_error ~ 'timed out'), false)::text from "
+             "proverq.webhook_delivery",
+             "true");
+    ck_assert_int_eq(receiver_requests(), 1);
+}
+END_TEST
+
+START_TEST(two_finalizers_do_each_thing_once) {
+    make_endpoint("/200");
+    start_finalizer(0, (const char *const[]){LOCAL, NULL});
+    start_finalizer(1, (const char *const[]){LOCAL, "--webhook-parallel", "3", NULL});
+    prove_jobs(60, true);
+    wait_for("select count(*)::text from proverq.webhook_delivery where state = 'delivered'", "60");
+    wait_for("select max(attempts)::text from proverq.webhook_delivery", "1");
+    wait_for("select count(*)::text from proverq.job where state = 'finished'", "60");
+    ck_assert_int_eq(receiver_requests(), 60);
+}
+END_TEST
+
+/* --- faults and the end --- */
+
+START_TEST(lost_connections_are_made_again) {
+    START(LOCAL);
+    make_endpoint("/200");
+    wait_for_log("finalizer started");
+    script("select count(pg_terminate_backend(pid)) from pg_stat_activity "
+           "where application_name like 'proverq finalizer%%'");
+    prove_jobs(2, true);
+    wait_for("select count(*)::text from proverq.webhook_delivery where state = 'delivered'", "2");
+    wait_for_log("the connection is lost");
+    ck_assert_int_eq(end_of_finalizer(0), -1);
+}
+END_TEST
+
+START_TEST(a_schema_that_is_missing_ends_it_with_what_to_run) {
+    script("alter schema proverq rename to elsewhere");
+    START(LOCAL);
+    int status = end_of_finalizer(20);
+    script("alter schema elsewhere rename to proverq");
+    ck_assert_int_eq(status, 1);
+    wait_for_log("proverq migrate up");
+}
+END_TEST
+
+START_TEST(a_network_that_is_none_is_refused) {
+    START("--webhook-allow", "10.0.0.0/99");
+    ck_assert_int_eq(end_of_finalizer(20), 1);
+    wait_for_log("ended with usage: --webhook-allow: \"10.0.0.0/99\" is no network");
+}
+END_TEST
+
+START_TEST(the_first_signal_ends_it_after_the_deliveries_under_way) {
+    make_endpoint("/pause");
+    START(LOCAL);
+    prove_jobs(1, true);
+    wait_for("select (count(token) = 1)::text from proverq.webhook_delivery", "true");
+    ck_assert_int_eq(kill(finalizers[0], SIGTERM), 0);
+    ck_assert_int_eq(end_of_finalizer(20), 0);
+    wait_for(delivery, "delivered 1");
+    prove_jobs(1, false);
+    (void)usleep(300000);
+    wait_for("select state::text from proverq.job where webhook is null", "completing");
+}
+END_TEST
+
+START_TEST(the_second_signal_ends_it_at_once) {
+    make_endpoint("/slow");
+    START(LOCAL);
+    prove_jobs(1, true);
+    wait_for("select (count(token) = 1)::text from proverq.webhook_delivery", "true");
+    ck_assert_int_eq(kill(finalizers[0], SIGTERM), 0);
+    ck_assert_int_eq(end_of_finalizer(1), -1);
+    ck_assert_int_eq(kill(finalizers[0], SIGTERM), 0);
+    ck_assert_int_eq(end_of_finalizer(2), 128 + SIGTERM);
+}
+END_TEST
+
+int main(void) {
+    if (!getenv("PROVERQ_TEST_DSN")) {
+        printf("test_finalizer: skipped, PROVERQ_TEST_DSN is not set\n");
+        return 0;
+    }
+    Suite *suite = suite_create("finalizer");
+    TCase *tcase = tcase_create("finalizer");
+    tcase_set_timeout(tcase, 120);
+    tcase_add_unchecked_fixture(tcase, make_schema, NULL);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, a_proved_job_is_finalized_and_told);
+    tcase_add_test(tcase, a_job_that_was_proved_before_it_started_is_finalized);
+    tcase_add_test(tcase, expired_leases_are_taken_away_and_due_partitions_are_woken);
+    tcase_add_test(tcase, the_receiver_gets_what_the_outbox_holds_and_can_verify_it);
+    tcase_add_test(tcase, a_receiver_that_refuses_is_tried_again_under_the_same_id);
+    tcase_add_test(tcase, an_endpoint_that_is_gone_is_disabled);
+    tcase_add_test(tcase, what_the_operator_did_not_allow_is_readable_in_sql);
+    tcase_add_test(tcase, a_slow_endpoint_holds_up_no_job);
+    tcase_add_test(tcase, two_finalizers_do_each_thing_once);
+    tcase_add_test(tcase, lost_connections_are_made_again);
+    tcase_add_test(tcase, a_schema_that_is_missing_ends_it_with_what_to_run);
+    tcase_add_test(tcase, a_network_that_is_none_is_refused);
+    tcase_add_test(tcase, the_first_signal_ends_it_after_the_deliveries_under_way);
+    tcase_add_test(tcase, the_second_signal_ends_it_at_once);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
