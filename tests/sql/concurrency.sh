@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154 # run.sh sources this; it has the variables and functions
 # Two sessions, step by step: what one sees and waits for while the other has not committed.
 fresh
 open a
@@ -72,7 +73,6 @@ it 'a finalization rolled back is made by another' "$(ask b 'select job_seq from
 
 # Rescue while the result is on its way.
 sql -c 'select test.job(1), test.claim(1, lease_ms => 1)' >/dev/null
-token=$(sql -c 'select test.token(6, 0)')
 ask a begin
 it 'a late result that comes first is taken' "$(ask a 'select test.complete(6, 0)')" t
 tell b 'select proverq.rescue_expired()'
@@ -178,8 +178,12 @@ begin
 end
 $$
 END
-for i in 1 2 3 4 5 6; do sql -f "$work/worker.sql" >"$work/worker.$i" 2>&1 & done
-wait $(jobs -p | tail -n 6)
+workers=()
+for i in 1 2 3 4 5 6; do
+    sql -f "$work/worker.sql" >"$work/worker.$i" 2>&1 &
+    workers+=($!)
+done
+wait "${workers[@]}"
 it 'six sessions work without an error' "$(cat "$work"/worker.[1-6])" ''
 it 'and finish every job' "$(sql -c "select count(*), count(*) filter (where state = 'finished'), sum(remaining) from proverq.job")" '40|40|0'
 it 'with each proof recorded once' "$(sql -c 'select count(*), count(distinct (job_seq, partition_idx)) from proverq.timing')" '200|200'

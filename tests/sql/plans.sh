@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154 # run.sh sources this; it has the variables and functions
 # That a claim costs the same with hundred thousand ready rows as with a thousand, whatever is ahead, and which indexes are used.
 fresh
 load() {

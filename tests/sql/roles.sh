@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154 # run.sh sources this; it has the variables and functions
 # Other roles than the owner. Needs the superuser of a private PostgreSQL.
 if [ -n "${PROVERQ_TEST_DSN-}" ]; then
     echo '-- left out: the roles that it makes need a superuser; unset PROVERQ_TEST_DSN'

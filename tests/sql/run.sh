@@ -59,7 +59,10 @@ run_file() {
     fi
     case $1 in
     *.sql) sql -f "$1" >"$work/out" 2>&1 ;;
-    *.sh) (. "$1") >"$work/out" 2>&1 ;;
+    *.sh)
+        # shellcheck disable=SC1090
+        (. "$1") >"$work/out" 2>&1
+        ;;
     esac
     status=$?
     count "$work/out"

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154 # run.sh sources this; it has the variables and functions
 # The schema as a whole: its golden description, migrations down and up, comments, and what every function must have.
 #
 # The description (schema.txt) is written by schema_description.sql rather than pg_dump, whose text differs by version.
@@ -14,8 +15,7 @@ PGOPTIONS='-c client_min_messages=warning' sql -1 -f migrations/0001_initial.dow
 it 'down leaves nothing' "$(sql -c "select count(*) from pg_namespace where nspname = 'proverq'")" 0
 apply
 it 'down and up give the same dump' "$(dump | diff "$work/before" -)" ''
-apply_code() { sql -1 $(printf -- '-f %s ' sql/functions/*.sql sql/views/*.sql); }
-apply_code
+cat sql/functions/*.sql sql/views/*.sql | sql -1
 it 'functions and views can be applied again' "$(dump | diff "$work/before" -)" ''
 it 'the owner is no superuser' "$(sql -c "select rolsuper or rolcreaterole or rolcreatedb from pg_roles where rolname = current_user")" f
 it 'nothing needs an extension' "$(sql -c "select string_agg(extname, ' ') from pg_extension where extname <> 'plpgsql'")" ''

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154 # run.sh sources this; it has the variables and functions
 # Every statement of the service can be prepared, and its parameters have types of their own.
 fresh
 for file in sql/statements/*.sql; do
