@@ -10,8 +10,8 @@ SHELL       := /bin/bash
 .DEFAULT_GOAL := build
 
 SAN ?=
-B   := build$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
 comma := ,
+B   := build$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
 
 # --- C ------------------------------------------------------------------------------------------------
 CC       ?= gcc
