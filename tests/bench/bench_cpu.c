@@ -6,6 +6,7 @@
  * are checked by going there and back and at one point against the definition.
  */
 #include "gpu/cpu/cpu_curve.h"
+#include "tests/gpu/arith.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -159,6 +160,31 @@ static void bench_ntt(const struct bench *b) {
     free(values);
 }
 
+/* --- products --- */
+
+/* A chain of products, which must end like the portable code's (that is what the tests compare with
+ * GMP). */
+static void bench_mul(const struct field_access *portable, const struct field_access *field) {
+    enum { N = 2000000 };
+    uint8_t want[COORD_BYTES], got[COORD_BYTES];
+    portable->mul_chain(N, want);
+    double start = seconds(CLOCK_PROCESS_CPUTIME_ID);
+    field->mul_chain(N, got);
+    double ns = 1e9 * (seconds(CLOCK_PROCESS_CPUTIME_ID) - start) / N;
+    if (memcmp(got, want, field->bytes) != 0) die("a product is wrong");
+    printf("product %-20s %6.2f ns of CPU\n", field->name, ns);
+}
+
+static void bench_muls(enum curve_id id) {
+    const struct arith *portable = NULL;
+    for (const struct arith *const *t = arith_tables(); *t; t++) {
+        if ((*t)->id != id) continue;
+        if (!portable) portable = *t; /* the first of a curve */
+        bench_mul(&portable->fr, &(*t)->fr);
+        bench_mul(&portable->fq, &(*t)->fq);
+    }
+}
+
 int main(int argc, char **argv) {
     struct bench b = {.log_n = 15};
     const struct curve_info *info = curve_by_name(argc > 1 ? argv[1] : "bn128");
@@ -173,6 +199,7 @@ int main(int argc, char **argv) {
     b.n = (size_t)1 << b.log_n;
     b.scalars = need(b.n, sizeof *b.scalars);
     printf("%s, %s, %u threads\n", info->name, b.curve->isa, pool_threads(b.pool));
+    bench_muls(info->id);
     bench_msms(&b);
     bench_ntt(&b);
     free(b.g1);

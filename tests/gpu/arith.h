@@ -17,7 +17,8 @@ struct field_access {
     void (*montgomery)(const uint8_t *plain, uint8_t *mont);
     void (*batch_inv)(uint8_t *values, size_t n); /* n <= 64 */
     bool (*in_range)(const uint8_t *plain);
-    double (*mul_ns)(void); /* one dependent product, for benchmarks */
+    /* `n` products, each of the last: for benchmarks. */
+    void (*mul_chain)(size_t n, uint8_t *out);
 };
 
 struct arith {
