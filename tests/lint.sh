@@ -83,16 +83,7 @@ function_lengths() {
     return $status
 }
 
-# Every option of the table is in the README, and no other.
-options_documented() {
-    local option status=0
-    local options
-    mapfile -t options < <(sed -nE 's/^ *X\([a-z0-9_]+, [A-Z]+, "([a-z0-9-]+)".*/--\1/p' service/options.h)
-    for option in "${options[@]}"; do
-        grep -qE -- "(^|[^a-z-])$option([^a-z-]|$)" README.md || { echo "README.md does not tell of $option"; status=1; }
-    done
-    return $status
-}
+# Options are in contrib/docs/options.md: tests/service/test_options.c compares.
 commands_documented() {
     local words status=0
     while read -r words; do
@@ -150,7 +141,6 @@ none "migrations run in one transaction" '^ *(begin|commit|rollback)( work| tran
 rule "each migration has its way back" migrations_paired
 rule "tests are named after what they test" tests_mirror_sources
 rule "functions fit a screen" function_lengths "${ours[@]}"
-rule "every option is in README.md" options_documented
 rule "every command is in README.md" commands_documented
 rule "README.md's links lead somewhere" links_lead_somewhere
 rule "scripts (shellcheck)" shellcheck -x -P SCRIPTDIR "${scripts[@]}"

@@ -4,11 +4,11 @@
 #   demo.sh         build, start a private PostgreSQL, a service and a webhook consumer, and prove real jobs
 #   demo.sh stop    stop all of it and remove it
 #
-# Everything is in .demo/ of the checkout. Each run starts anew. Afterwards the service is left running, to be played with.
+# Everything is in .demo/ of the checkout (or in DEMO_DIR). Each run starts anew. Afterwards the service is left running, to be played with.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=$PWD
-demo=$root/.demo
+demo=${DEMO_DIR:-$root/.demo}
 postgres=$root/contrib/scripts/private-postgres.sh
 
 say() { printf '\n\033[1m%s\033[0m\n' "$*"; }

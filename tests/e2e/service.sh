@@ -145,7 +145,7 @@ supervisor() {
     eventually "after kill -9 of its prover the job is finished long before the lease ends" 90 "select state = 'finished' from proverq.job where job_seq = $job"
     is "the lost prover is known as lost" lost "$(sql -c "select state from proverq.provers where pid = $pid order by prover_id desc limit 1")"
     ends_well "the supervisor" serve
-    is "and leaves nobody behind" '' "$(pgrep -f "$proverq (prover|finalizer)" | while read -r pid; do ps -o pid=,args= -p "$pid"; done)"
+    is "and leaves nobody behind" '' "$(pgrep -f "$proverq (prover|finalizer)" -a | grep -v defunct)"
 }
 
 bad_partitions() {
