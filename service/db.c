@@ -264,13 +264,15 @@ fail:
     return rc;
 }
 
-static enum err set_timeouts(struct db *db, struct error *error) {
-    char sql[200];
+/* Our statements touch a few rows each: compiling one, which the planner may choose when it is told
+ * to avoid a scan, takes half a second and more. */
+static enum err set_session(struct db *db, struct error *error) {
+    char sql[240];
     snprintf(sql, sizeof sql,
              "SET statement_timeout = %u; SET lock_timeout = %u; "
-             "SET idle_in_transaction_session_timeout = 60000",
+             "SET idle_in_transaction_session_timeout = 60000; SET jit = off",
              db->settings.statement_timeout_ms, db->settings.lock_timeout_ms);
-    return command(db, "setting timeouts", sql, error);
+    return command(db, "setting up the session", sql, error);
 }
 
 static enum err listen_to(struct db *db, const char *channel, struct error *error) {
@@ -289,7 +291,7 @@ static enum err connect_once(struct db *db, int wake_fd, struct error *error) {
     if (PQsetnonblocking(db->connection, 1) != 0)
         return lost(db, "connecting", PQerrorMessage(db->connection), error);
     db->version = PQserverVersion(db->connection);
-    TRY(set_timeouts(db, error));
+    TRY(set_session(db, error));
     for (size_t i = 0; i < db->n_channels; i++)
         TRY(listen_to(db, db->channels[i], error));
     TRY(prepare_all(db, error));
