@@ -152,8 +152,9 @@ enum err artefact_hash(const char *path, struct sha256 *hash, uint64_t *bytes,
     return walk_file(path, NULL, NULL, hash, bytes, error);
 }
 
-/* ERR_MISMATCH unless the file is the artefact. */
-static enum err check_file(const char *path, const struct artefact *artefact, struct error *error) {
+/* ERR_MISMATCH unless the file is the artefact; `label` is what the error calls it. */
+static enum err check_file(const char *path, const char *label, const struct artefact *artefact,
+                           struct error *error) {
     struct sha256 hash;
     uint64_t bytes;
     enum err rc;
@@ -164,7 +165,7 @@ static enum err check_file(const char *path, const struct artefact *artefact, st
         sha256_format(&artefact->sha256, should);
         TRY(error_set(error, ERR_MISMATCH,
                       "%s is corrupt: %llu bytes with SHA-256 %s, expected %llu bytes with %s",
-                      path, (unsigned long long)bytes, is, (unsigned long long)artefact->bytes,
+                      label, (unsigned long long)bytes, is, (unsigned long long)artefact->bytes,
                       should));
     }
 fail:
@@ -233,14 +234,17 @@ static enum err fetch_locked(const struct artefact_places *places, struct db *db
                              const struct artefact *artefact, const char *path, bool *fetched,
                              struct error *error) {
     char *part = NULL;
-    enum err rc = check_file(path, artefact, error);
+    enum err rc = check_file(path, path, artefact, error);
     if (rc == ERR_NONE) return rc;
     if (rc == ERR_MISMATCH)
         log_warn("a cached file is corrupt and will be fetched again",
                  log_text("error", error->text));
     TRY(cache_path(places, &artefact->sha256, ".part", &part, error));
     TRY(download(db, artefact, part, error));
-    TRY(check_file(part, artefact, error));
+    TRY(check_file(part,
+                   artefact->kind == ARTEFACT_ZKEY ? "the proving key in the database"
+                                                   : "the r1cs in the database",
+                   artefact, error));
     if (rename(part, path) != 0) TRY(error_set(error, ERR_IO, "%s: %s", path, strerror(errno)));
     *fetched = true;
 fail:
@@ -276,7 +280,7 @@ static enum err find_in_root(const struct artefact_places *places, const struct 
         TRY(error_set(error, ERR_MISMATCH, "'%s' is not a file name of the artefact folder",
                       artefact->path));
     TRY(join(path, error, places->root, "/", artefact->path));
-    TRY(check_file(*path, artefact, error));
+    TRY(check_file(*path, *path, artefact, error));
 fail:
     return rc;
 }
@@ -334,7 +338,7 @@ static enum err copy_to_root(const struct artefact_places *places, const char *f
     enum err rc;
     TRY(join(&path, error, places->root, "/", artefact->path));
     TRY(join(&part, error, path, ".part", ""));
-    if (check_file(path, artefact, error) == ERR_NONE) goto fail; /* it is there */
+    if (check_file(path, path, artefact, error) == ERR_NONE) goto fail; /* it is there */
     fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (fd < 0) TRY(error_set(error, ERR_IO, "%s: %s", part, strerror(errno)));
     TRY(walk_file(file, copy_chunk, &fd, &hash, &bytes, error));

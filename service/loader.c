@@ -102,6 +102,7 @@ static enum err check_vkey(const struct held *held, const char *json, struct err
     TRY(vkey_from_json(json, strlen(json), &registered, error));
     TRY(vkey_equal(held->vkey, registered, error));
 fail:
+    if (rc != ERR_NONE) error_prefix(error, "the registered verification key is not the key's");
     vkey_free(registered);
     return rc;
 }

@@ -3,6 +3,7 @@
 
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     REFUSED_TRIES = 5, /* a statement that the database refuses (a deadlock, say) is tried again */
@@ -64,6 +65,18 @@ fail:
     return rc;
 }
 
+static void log_failure(const struct task *task, const char *now) {
+    if (strcmp(now, "stale") == 0) {
+        log_refused(task);
+        return;
+    }
+    log_warn("partition failed", log_number("job", task->job),
+             log_number("partition", task->partition), log_number("attempt", task->attempt),
+             log_text("circuit", task->circuit->name),
+             log_text("code", error_name(task->error.code)), log_text("error", task->error.text),
+             log_text("now", now));
+}
+
 /* What it is that failed decides: wrong input and wrong circuits fail at once; what a host or a
  * device cannot is tried again and spends nothing. */
 static enum err send_failure(struct db *db, const struct task *task,
@@ -78,11 +91,7 @@ static enum err send_failure(struct db *db, const struct task *task,
                          db_text(error_name(task->error.code)), db_text(task->error.text),
                          db_int(!is_final), db_int(spends), TIMING_PARAMS(timing)),
                &rows, error));
-    log_warn("partition failed", log_number("job", task->job),
-             log_number("partition", task->partition), log_number("attempt", task->attempt),
-             log_text("circuit", task->circuit->name),
-             log_text("code", error_name(task->error.code)), log_text("error", task->error.text),
-             log_text("now", db_get_text(rows, 0, 0)));
+    log_failure(task, db_get_text(rows, 0, 0));
 fail:
     db_free(rows);
     return rc;
