@@ -1,0 +1,170 @@
+/* The heartbeat: leases are renewed while their steps are in time, and only then. Needs
+ * PROVERQ_TEST_DSN. */
+#include "service/migrate.h"
+#include "service/stages.h"
+
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static struct error error;
+static struct db *db; /* the test's */
+static struct options options;
+static struct pipeline pipeline;
+static struct stage_thread thread;
+static struct lease lease;
+
+static void must(enum err rc) {
+    ck_assert_msg(rc == ERR_NONE, "%s", error.text);
+}
+
+static struct db_result *query(const char *sql, const char *columns) {
+    struct db_result *rows = NULL;
+    must(db_query(db, sql, "", columns, DB_NO_PARAMS, &rows, &error));
+    ck_assert_int_eq(db_rows(rows), 1);
+    return rows;
+}
+
+static int64_t number(const char *sql) {
+    struct db_result *rows = query(sql, "l");
+    int64_t value = db_get_int(rows, 0, 0);
+    db_free(rows);
+    return value;
+}
+
+/* A partition that prover 1 has claimed for 700 ms. */
+static void claim_partition(void) {
+    must(db_script(
+        db, "test",
+        "truncate proverq.artefact, proverq.prover, proverq.job restart identity cascade;"
+        "insert into proverq.artefact values (sha256('z'), 'zkey', 1, 'z');"
+        "insert into proverq.circuit (name, version, sha256, curve, n_vars, n_public, log_domain, "
+        "zkey, vkey) values ('c', 1, sha256('c'), 'bn128', 2, 1, 1, sha256('z'), '{}');"
+        "insert into proverq.prover (instance, host, pid, device, seen_at) "
+        "values (gen_random_uuid(), 'h', 1, 'cpu', '2000-01-01');"
+        "select proverq.enqueue_witness('c', array['x'::bytea]);"
+        "select proverq.claim(1, array(select circuit_id from proverq.circuit), 700, 1)",
+        &error));
+    struct db_result *rows = query("select job_seq, token from proverq.partition", "lu");
+    lease.job = db_get_int(rows, 0, 0);
+    lease.token = db_get_uuid(rows, 0, 1);
+    db_free(rows);
+    ck_assert_int_eq(number("select count(*) from proverq.partition where state = 'leased'"), 1);
+}
+
+static struct db *connect_with(const struct stage_statements *statements) {
+    struct db_settings settings = {.conninfo = getenv("PROVERQ_TEST_DSN"),
+                                   .application = "test_heartbeat",
+                                   .statement_timeout_ms = 5000,
+                                   .lock_timeout_ms = 5000,
+                                   .statements = statements ? statements->list : NULL,
+                                   .n_statements = statements ? statements->n : 0};
+    struct db *made = NULL;
+    must(db_open(&settings, &made, &error));
+    return made;
+}
+
+static void setup(void) {
+    options = (struct options){
+        .database = getenv("PROVERQ_TEST_DSN"), .listen_database = "", .lease_ms = 700};
+    must(migrate_up(&options, &error));
+    db = connect_with(NULL);
+    memset(&lease, 0, sizeof lease);
+    claim_partition();
+    memset(&pipeline, 0, sizeof pipeline);
+    pipeline.options = &options;
+    pipeline.prover_id = 1;
+    pipeline.heartbeat_stop = eventfd(0, EFD_NONBLOCK);
+    pipeline.heartbeat_db = connect_with(&heartbeat_statements);
+    must(leases_open(&pipeline.leases, &error));
+    lease_step(&lease, STEP_MSM_A, LEASE_NO_DEADLINE);
+    leases_add(pipeline.leases, &lease);
+    thread.pipeline = &pipeline;
+}
+
+static void teardown(void) {
+    leases_remove(pipeline.leases, &lease);
+    leases_close(pipeline.leases);
+    db_close(pipeline.heartbeat_db);
+    must(db_script(db, "test", "truncate proverq.artefact, proverq.prover, proverq.job cascade",
+                   &error));
+    db_close(db);
+}
+
+static void beat_for(unsigned ms) {
+    ck_assert_int_eq(pthread_create(&thread.thread, NULL, heartbeat_main, &thread), 0);
+    usleep(ms * 1000);
+    wake_up(pipeline.heartbeat_stop);
+    pthread_join(thread.thread, NULL);
+}
+
+START_TEST(a_lease_lasts_as_long_as_it_is_renewed) {
+    beat_for(1500);
+    ck_assert_int_eq(number("select count(*) from proverq.partition "
+                            "where state = 'leased' and lease_until > clock_timestamp()"),
+                     1);
+    ck_assert_int_eq(number("select proverq.rescue_expired()::int8"), 0);
+    ck_assert_int_eq(number("select count(*) from proverq.prover "
+                            "where seen_at > clock_timestamp() - interval '2 s'"),
+                     1);
+    ck_assert(!atomic_load(&lease.is_lost));
+    usleep(800000);
+    ck_assert_int_eq(number("select proverq.rescue_expired()::int8"), 1);
+}
+END_TEST
+
+START_TEST(a_lease_that_was_taken_away_is_known_as_lost) {
+    must(db_script(db, "test",
+                   "update proverq.partition set lease_until = '2000-01-01';"
+                   "select proverq.rescue_expired()",
+                   &error));
+    beat_for(300);
+    ck_assert(atomic_load(&lease.is_lost));
+    ck_assert_int_eq(number("select count(*) from proverq.partition where state = 'ready'"), 1);
+}
+END_TEST
+
+START_TEST(a_lost_connection_is_made_again_and_the_lease_renewed) {
+    must(db_script(db, "test",
+                   "select pg_terminate_backend(pid, 5000) from pg_stat_activity "
+                   "where application_name = 'test_heartbeat' and pid <> pg_backend_pid()",
+                   &error));
+    beat_for(1500);
+    ck_assert_int_eq(number("select count(*) from proverq.partition "
+                            "where state = 'leased' and lease_until > clock_timestamp()"),
+                     1);
+}
+END_TEST
+
+START_TEST(a_step_past_its_deadline_ends_the_process_and_its_lease) {
+    lease_step(&lease, STEP_MSM_A, INT64_C(1000000));
+    usleep(10000);
+    beat_for(20000);
+}
+END_TEST
+
+int main(void) {
+    if (!getenv("PROVERQ_TEST_DSN")) {
+        printf("test_heartbeat: skipped, PROVERQ_TEST_DSN is not set\n");
+        return 0;
+    }
+    Suite *suite = suite_create("heartbeat");
+    TCase *tcase = tcase_create("heartbeat");
+    tcase_set_timeout(tcase, 60);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, a_lease_lasts_as_long_as_it_is_renewed);
+    tcase_add_test(tcase, a_lease_that_was_taken_away_is_known_as_lost);
+    tcase_add_test(tcase, a_lost_connection_is_made_again_and_the_lease_renewed);
+    tcase_add_test_raise_signal(tcase, a_step_past_its_deadline_ends_the_process_and_its_lease,
+                                SIGABRT);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
