@@ -214,7 +214,7 @@ static size_t distance(const char *a, const char *b) {
     size_t row[WORD_MAX + 1], n = strnlen(b, WORD_MAX);
     for (size_t j = 0; j <= n; j++)
         row[j] = j;
-    for (size_t i = 0; a[i] && i < WORD_MAX; i++) {
+    for (size_t i = 0; i < WORD_MAX && a[i]; i++) {
         size_t diagonal = row[0];
         row[0] = i + 1;
         for (size_t j = 0; j < n; j++) {

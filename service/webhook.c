@@ -118,7 +118,7 @@ static curl_socket_t open_socket(void *data, curlsocktype purpose, struct curl_s
     return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
-static size_t take_header(char *bytes, size_t size, size_t n, void *data) {
+static size_t take_header(const char *bytes, size_t size, size_t n, void *data) {
     struct transfer *t = data;
     (void)bytes;
     t->header_bytes += size * n;
