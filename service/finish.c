@@ -33,12 +33,12 @@ static enum err finish(const struct stage_thread *self, struct task *task, struc
     struct prove_span spans[PROVE_STEP_COUNT];
     size_t n = 0;
     enum err rc;
-    lease_step(&task->lease, STEP_FINISH, FINISH_LIMIT_NS);
+    lease_step(&task->lease, "finish", FINISH_LIMIT_NS);
     rc = prove_finish(task->pending, &task->proof, spans, &n, error);
     task->pending = NULL;
     if (rc != ERR_NONE) return rc;
     add_device_steps(self, task, spans, n);
-    lease_step(&task->lease, STEP_VERIFY, FINISH_LIMIT_NS);
+    lease_step(&task->lease, "verify", FINISH_LIMIT_NS);
     int64_t at = timing_now();
     rc = verify_proof(task, &task->proof, error);
     timing_end(&task->timing, STEP_VERIFY, self->worker, at);
@@ -118,7 +118,7 @@ static enum err blame_input_or_key(const struct task *task, bool satisfied, stru
 static enum err diagnose(struct pipeline *pipeline, struct task *task, struct error *error) {
     bool satisfied = false;
     struct proof proof;
-    lease_step(&task->lease, STEP_VERIFY, prove_limit_ns(true, task->circuit->zkey));
+    lease_step(&task->lease, "diagnose", prove_limit_ns(true, task->circuit->zkey));
     if (task->circuit->has_r1cs) {
         enum err rc = check_constraints(pipeline, task, error);
         if (rc == ERR_WITNESS) return rc;
@@ -127,7 +127,7 @@ static enum err diagnose(struct pipeline *pipeline, struct task *task, struct er
                      log_text("error", error->text));
         satisfied = rc == ERR_NONE;
     }
-    lease_step(&task->lease, STEP_VERIFY, prove_limit_ns(true, task->circuit->zkey));
+    lease_step(&task->lease, "diagnose", prove_limit_ns(true, task->circuit->zkey));
     enum err rc = prove_on_cpu(pipeline, task, &proof, error);
     if (rc == ERR_INVALID_PROOF) return blame_input_or_key(task, satisfied, error);
     if (rc != ERR_NONE) return rc;
@@ -142,7 +142,7 @@ static enum err diagnose(struct pipeline *pipeline, struct task *task, struct er
 
 static enum err diagnose_alone(struct pipeline *pipeline, struct task *task, struct error *error) {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-    lease_step(&task->lease, STEP_VERIFY, LEASE_NO_DEADLINE); /* the one before has a deadline */
+    lease_step(&task->lease, "diagnose", LEASE_NO_DEADLINE); /* the one before has a deadline */
     pthread_mutex_lock(&mutex);
     enum err rc = diagnose(pipeline, task, error);
     pthread_mutex_unlock(&mutex);

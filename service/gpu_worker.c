@@ -20,7 +20,7 @@ static enum err prove(const struct stage_thread *self, struct task *task, struct
     bool is_cpu = strcmp(device_name(self->pipeline->device), "cpu") == 0;
     enum err rc;
     task->gpu_worker = self->worker;
-    lease_step(&task->lease, STEP_MSM_H, prove_limit_ns(is_cpu, task->circuit->zkey));
+    lease_step(&task->lease, "prove", prove_limit_ns(is_cpu, task->circuit->zkey));
     TRY(prove_start(task->circuit->key, &witness, 1, &task->pending, error));
     TRY(prove_wait_inputs(task->pending, error));
     TRY(prove_wait_device(task->pending, error));
@@ -40,7 +40,7 @@ void *gpu_worker_main(void *arg) {
         pipeline_room(pipeline, task);
         enum err rc = prove(self, task, &error);
         if (rc == ERR_NONE) {
-            lease_step(&task->lease, STEP_FINISH, LEASE_NO_DEADLINE);
+            lease_step(&task->lease, "finish", LEASE_NO_DEADLINE);
             queue_push(&pipeline->finish, task);
             continue;
         }

@@ -15,7 +15,7 @@ static void abort_if_overdue(struct pipeline *pipeline) {
     struct lease_overdue overdue;
     if (!leases_overdue(pipeline->leases, timing_now(), &overdue)) return;
     log_error("a step takes too long; the process aborts and its partitions are proved elsewhere",
-              log_text("step", step_name(overdue.step)), log_number("job", overdue.job),
+              log_text("step", overdue.step), log_number("job", overdue.job),
               log_number("partition", overdue.partition),
               log_number("late_ms", overdue.late_ns / 1000000));
     abort();

@@ -42,10 +42,10 @@ void leases_remove(struct leases *leases, struct lease *lease) {
     pthread_mutex_unlock(&leases->mutex);
 }
 
-void lease_step(struct lease *lease, enum step step, int64_t limit_ns) {
+void lease_step(struct lease *lease, const char *step, int64_t limit_ns) {
     bool is_bounded = limit_ns != LEASE_NO_DEADLINE;
     atomic_store(&lease->deadline_ns, LEASE_NO_DEADLINE); /* never the old one with the new step */
-    atomic_store(&lease->step, (int)step);
+    atomic_store(&lease->step, step);
     if (is_bounded) atomic_store(&lease->deadline_ns, timing_now() + limit_ns);
 }
 
@@ -83,8 +83,8 @@ bool leases_overdue(struct leases *leases, int64_t now_ns, struct lease_overdue 
         int64_t deadline = atomic_load(&lease->deadline_ns);
         found = deadline < now_ns;
         if (found)
-            *out = (struct lease_overdue){lease->job, lease->partition,
-                                          (enum step)atomic_load(&lease->step), now_ns - deadline};
+            *out = (struct lease_overdue){lease->job, lease->partition, atomic_load(&lease->step),
+                                          now_ns - deadline};
     }
     pthread_mutex_unlock(&leases->mutex);
     return found;

@@ -7,7 +7,6 @@
 #ifndef PROVERQ_LEASES_H
 #define PROVERQ_LEASES_H
 
-#include "service/steps.h"
 #include "service/uuid.h"
 
 #include <stdatomic.h>
@@ -24,7 +23,7 @@ struct lease {
     int64_t job;
     int32_t partition;
     _Atomic(int64_t) deadline_ns; /* CLOCK_MONOTONIC */
-    atomic_int step;              /* enum step */
+    _Atomic(const char *) step;   /* for people */
     atomic_bool is_lost;          /* the database says that it is not ours any more */
 };
 
@@ -37,8 +36,9 @@ void leases_close(struct leases *leases); /* it must be empty */
 void leases_add(struct leases *leases, struct lease *lease);
 void leases_remove(struct leases *leases, struct lease *lease);
 
-/* The step in hand, and how long it may take from now (LEASE_NO_DEADLINE: as long as it likes). */
-void lease_step(struct lease *lease, enum step step, int64_t limit_ns);
+/* The step in hand, a constant word, and how long it may take from now (LEASE_NO_DEADLINE: as long
+ * as it likes). */
+void lease_step(struct lease *lease, const char *step, int64_t limit_ns);
 
 /* Copies at most `max` tokens; returns how many there are. */
 size_t leases_tokens(struct leases *leases, struct uuid *out, size_t max);
@@ -51,7 +51,7 @@ size_t leases_mark_lost(struct leases *leases, const struct uuid *asked, size_t 
 struct lease_overdue {
     int64_t job;
     int32_t partition;
-    enum step step;
+    const char *step;
     int64_t late_ns;
 };
 bool leases_overdue(struct leases *leases, int64_t now_ns, struct lease_overdue *out);

@@ -6,6 +6,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+/* From the rows of a claim to the next stage: memory for the witness, at most. */
+#define CLAIM_LIMIT_NS INT64_C(60000000000)
+
 /* --- tasks --- */
 
 void claim_rows_release(struct claim_rows *rows) {
@@ -83,7 +86,7 @@ void pipeline_begin(struct pipeline *pipeline, struct task *task) {
     atomic_fetch_add(&pipeline->in_hand, 1);
     atomic_fetch_add(&pipeline->ahead, 1);
     task->is_ahead = true;
-    lease_step(&task->lease, STEP_CLAIM, LEASE_NO_DEADLINE);
+    lease_step(&task->lease, "claim", CLAIM_LIMIT_NS);
     leases_add(pipeline->leases, &task->lease);
 }
 
@@ -108,7 +111,7 @@ static void to_record(struct pipeline *pipeline, struct task *task, enum outcome
     pipeline_room(pipeline, task);
     wake_up(pipeline->dispatcher_wake); /* a buffer is free */
     task->queued_ns = timing_now();
-    lease_step(&task->lease, STEP_RECORD, LEASE_NO_DEADLINE);
+    lease_step(&task->lease, "record", LEASE_NO_DEADLINE);
     queue_push(&pipeline->record, task);
 }
 

@@ -141,10 +141,10 @@ static enum err synthesize(const struct stage_thread *self, struct task *task,
     int64_t limit = READ_LIMIT_NS + (int64_t)task->buffer->capacity * READ_NS_PER_BYTE;
     int64_t at = timing_now();
     enum err rc;
-    lease_step(&task->lease, STEP_READ_WITNESS, limit);
+    lease_step(&task->lease, "read_witness", limit);
     TRY(read_witness(self->pipeline, task, error));
     at = timing_end(&task->timing, STEP_READ_WITNESS, self->worker, at);
-    lease_step(&task->lease, STEP_CHECK_WITNESS, limit);
+    lease_step(&task->lease, "check_witness", limit);
     TRY(witness_check(task->buffer, task->circuit->zkey, &task->wtns, error));
     TRY(keep_publics(task, error));
     task->queued_ns = timing_end(&task->timing, STEP_CHECK_WITNESS, self->worker, at);
@@ -166,7 +166,7 @@ void *synthesis_main(void *arg) {
             pipeline_give_up(pipeline, task, &error);
             continue;
         }
-        lease_step(&task->lease, STEP_QUEUE_WAIT, LEASE_NO_DEADLINE);
+        lease_step(&task->lease, "queue_wait", LEASE_NO_DEADLINE);
         queue_push(&pipeline->gpu, task);
     }
     return NULL;

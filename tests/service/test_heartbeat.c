@@ -81,7 +81,7 @@ static void setup(void) {
     pipeline.heartbeat_stop = eventfd(0, EFD_NONBLOCK);
     pipeline.heartbeat_db = connect_with(&heartbeat_statements);
     must(leases_open(&pipeline.leases, &error));
-    lease_step(&lease, STEP_MSM_A, LEASE_NO_DEADLINE);
+    lease_step(&lease, "prove", LEASE_NO_DEADLINE);
     leases_add(pipeline.leases, &lease);
     thread.pipeline = &pipeline;
 }
@@ -141,7 +141,7 @@ START_TEST(a_lost_connection_is_made_again_and_the_lease_renewed) {
 END_TEST
 
 START_TEST(a_step_past_its_deadline_ends_the_process_and_its_lease) {
-    lease_step(&lease, STEP_MSM_A, INT64_C(1000000));
+    lease_step(&lease, "prove", INT64_C(1000000));
     usleep(10000);
     beat_for(20000);
 }

@@ -216,14 +216,14 @@ START_TEST(a_step_past_its_deadline_is_found) {
     struct lease_overdue overdue;
     leases_add(pipeline.leases, &first);
     leases_add(pipeline.leases, &second);
-    lease_step(&first, STEP_QUEUE_WAIT, LEASE_NO_DEADLINE);
-    lease_step(&second, STEP_VERIFY, INT64_C(1000000000));
+    lease_step(&first, "queue_wait", LEASE_NO_DEADLINE);
+    lease_step(&second, "verify", INT64_C(1000000000));
     int64_t now = timing_now();
     ck_assert(!leases_overdue(pipeline.leases, now, &overdue));
     ck_assert(leases_overdue(pipeline.leases, now + INT64_C(2000000000), &overdue));
     ck_assert_int_eq(overdue.job, 3);
     ck_assert_int_eq(overdue.partition, 4);
-    ck_assert_int_eq(overdue.step, STEP_VERIFY);
+    ck_assert_str_eq(overdue.step, "verify");
     leases_remove(pipeline.leases, &second);
     ck_assert(!leases_overdue(pipeline.leases, INT64_MAX - 1, &overdue));
     leases_remove(pipeline.leases, &first);
