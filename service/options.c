@@ -544,7 +544,8 @@ static void program_help(FILE *stream) {
                           "A queue of zero-knowledge proofs in PostgreSQL, with its own Groth16 "
                           "provers.\n\ncommands:\n");
     for (enum command c = 0; c < COMMAND_COUNT; c++) {
-        (void)fprintf(stream, "  %s %s\n", command_table[c].words, command_table[c].arguments);
+        (void)fprintf(stream, "  %s%s%s\n", command_table[c].words,
+                      command_table[c].most ? " " : "", command_table[c].arguments);
         wrapped(stream, command_table[c].help, 6);
     }
     (void)fprintf(stream,
@@ -559,8 +560,8 @@ void options_help(FILE *stream, enum command command) {
         program_help(stream);
         return;
     }
-    (void)fprintf(stream, "usage: proverq %s [OPTION]... %s\n\n", command_table[command].words,
-                  command_table[command].arguments);
+    (void)fprintf(stream, "usage: proverq %s [OPTION]...%s%s\n\n", command_table[command].words,
+                  command_table[command].most ? " " : "", command_table[command].arguments);
     wrapped(stream, command_table[command].help, 0);
     bool any = false;
     for (const struct option *option = option_table; option < option_table + OPTIONS; option++) {

@@ -476,13 +476,13 @@ enum err supervisor_run(const struct options *options, struct error *error) {
                                        .lock = PTHREAD_MUTEX_INITIALIZER,
                                        .changed = PTHREAD_COND_INITIALIZER}};
     enum err rc;
-    TRY(take_signals(&s, error));
     TRY(options_export(options, error)); /* before there are threads: setenv is not safe then */
     TRY(choose_devices(&s, error));
     choose_threads(&s);
     find_program(&s);
     s.children[s.n_children++] = (struct child){.role = "finalizer", .device = "", .report_fd = -1};
     TRY(rescue_one(options, NULL, error));
+    TRY(take_signals(&s, error)); /* until here they end it, which is right */
     TRY(rescuer_start(&s.rescuer, error));
     supervise(&s);
     log_info("stopped");
