@@ -64,7 +64,7 @@ struct error {
     char text[512]; /* one line, no newline at its end; empty while code is ERR_NONE */
 };
 
-#define MUST_USE                   __attribute__((warn_unused_result))
+#define MUST_USE                  __attribute__((warn_unused_result))
 #define PRINTF_LIKE(index, first) __attribute__((format(printf, index, first)))
 
 /* Unwinds to `fail` with `rc` set when `call` fails. */
