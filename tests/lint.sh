@@ -10,6 +10,7 @@ sources() {
     git ls-files --cached --others --exclude-standard -- "$@" | sort -u | while read -r file; do [ ! -f "$file" ] || echo "$file"; done
 }
 mapfile -t c_files < <(sources 'gpu/*.[ch]' 'gpu/*.inc' 'service/*.[ch]' 'tests/*.[ch]')
+mapfile -t formatted < <(printf '%s\n' "${c_files[@]}" | grep -v '\.inc$') # names made by macros are beyond clang-format
 mapfile -t c_units < <(sources 'gpu/*.c' 'service/*.c' | grep -vE '^gpu/(error|cpu/curve_.*)\.c$')
 mapfile -t scripts < <(sources '*.sh' .ci/run)
 
@@ -51,7 +52,7 @@ formatted() {
         echo "  skip  formatting: clang-format $major writes some lines otherwise than 14, which the code has" >&2
         return 0
     fi
-    clang-format --dry-run --Werror "${c_files[@]}"
+    clang-format --dry-run --Werror "${formatted[@]}"
 }
 
 tidy() {
@@ -135,7 +136,7 @@ none "CUDA headers only under gpu/" '#include <(cuda|cupti|nv)' "${not_gpu[@]}"
 none "the prover library knows no service" '#include "(service|sql|migrations)/' "${gpu[@]}"
 none "the prover library knows no database, HTTP or JSON of the service" '#include <(libpq-fe|curl/.*|microhttpd)\.h>' "${gpu[@]}"
 none "no unsafe string functions" '\b(strcpy|strcat|strncpy|sprintf|vsprintf|gets|atoi|atol|atoll|atof|strtok|sscanf|alloca|system|popen|tmpnam|mktemp)\(' "${ours[@]}"
-none "no typedefs for structs" '^typedef (struct|enum|union)' "${ours[@]}"
+none "no typedefs for structs" '^typedef (struct|enum|union)( [a-z_]+)?( \{| [a-z_]+;)' "${ours[@]}"
 none "nothing dead or for later" '#if 0|\b(TODO|FIXME|XXX)\b' "${c_and_scripts[@]}"
 none "migrations run in one transaction" '^ *(begin|commit|rollback)( work| transaction)?;' migrations/*.sql
 rule "each migration has its way back" migrations_paired
