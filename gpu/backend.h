@@ -73,4 +73,15 @@ MUST_USE enum err blinding_draw(const struct curve_info *curve, struct blinding 
 void proof_assemble(const struct zkey *zkey, const struct proof_sums *sums,
                     const struct blinding *blinding, struct proof *out);
 
+/* proof_assemble in two steps, of which the first needs no sums and can be done while a device
+ * makes them. Secret as the blinding is: wipe after use. */
+struct blinded {
+    struct g1_point a, b1, minus_rs_delta; /* alpha + r*delta, beta + s*delta */
+    struct g2_point b;                     /* beta + s*delta */
+};
+void proof_blind(const struct zkey *zkey, const struct blinding *blinding, struct blinded *out);
+void proof_complete(const struct zkey *zkey, const struct proof_sums *sums,
+                    const struct blinding *blinding, const struct blinded *blinded,
+                    struct proof *out);
+
 #endif

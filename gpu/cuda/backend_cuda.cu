@@ -36,10 +36,11 @@ struct cuda_pending {
     struct pending base;
     struct slot *slot; /* NULL once the result is here */
     struct blinding blinding;
+    struct blinded blinded;
     enum err rc;
     struct error error;
     struct prove_span spans[PROVE_STEP_COUNT];
-    uint8_t results[]; /* the key's need.results_bytes */
+    alignas(16) uint8_t results[]; /* the key's need.results_bytes: points, read as such */
 };
 
 static const int64_t NS = 1000000000;
@@ -430,6 +431,7 @@ static void host_free(struct device *device, void *memory) {
 /* --- proofs --- */
 static void free_pending(struct cuda_pending *p) {
     explicit_bzero(&p->blinding, sizeof p->blinding);
+    explicit_bzero(&p->blinded, sizeof p->blinded);
     free(p);
 }
 
@@ -474,9 +476,10 @@ static enum err start(struct key *base, const struct scalar *const *witnesses, s
         return rc;
     }
     (void)pthread_mutex_lock(&device->lock);
-    p->slot->running = true;
+    p->slot->running = true; /* from here on another thread may collect it */
     (void)pthread_cond_broadcast(&device->changed);
     (void)pthread_mutex_unlock(&device->lock);
+    proof_blind(key->base.zkey, blinding, &p->blinded); /* while the device works */
     *out = &p->base;
 fail:
     return rc;
@@ -522,7 +525,7 @@ static enum err finish(struct pending *base, struct proof *proofs, struct prove_
     TRY(wait_device(base, error));
     begin = now_ns();
     slot_sums(&key->on_device, p->results, &sums);
-    proof_assemble(key->base.zkey, &sums, &p->blinding, proofs);
+    proof_complete(key->base.zkey, &sums, &p->blinding, &p->blinded, proofs);
     give_spans(p, begin, spans, n_spans);
 fail:
     free_pending(p);
