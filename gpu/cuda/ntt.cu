@@ -15,16 +15,18 @@ enum err ntt_table_fill(cudaStream_t stream, const struct ntt_table<P> &table,
     return cuda_launched("making the table of twiddles", error);
 }
 
-/* Small transforms take small tiles, so that more multiprocessors have one. */
-enum { LOG_SMALL = 16 };
-
+/* What measured best on an H200 by the number of elements (tests/bench/RESULTS.md): few elements
+ * are spread over many threads, two each. */
 template <class P>
 enum err ntt_run(cudaStream_t stream, enum ntt_kind kind, unsigned log_n, field<P> *const *arrays,
                  unsigned count, const struct ntt_table<P> &table, struct error *error) {
-    if (log_n < LOG_SMALL)
-        ntt_launch<P, 8, 2, 8>(stream, kind, log_n, arrays, count, table);
+    size_t elements = (size_t)count << log_n;
+    if (elements < 1 << 17)
+        ntt_launch<P, 9, 1, 5>(stream, kind, log_n, arrays, count, table);
+    else if (elements < 1 << 19)
+        ntt_launch<P, 10, 2, 3>(stream, kind, log_n, arrays, count, table);
     else
-        ntt_launch<P, 10, 3, 4>(stream, kind, log_n, arrays, count, table);
+        ntt_launch<P, 9, 2, 6>(stream, kind, log_n, arrays, count, table);
     return cuda_launched("launching a transform", error);
 }
 

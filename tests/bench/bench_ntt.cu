@@ -37,14 +37,15 @@ static const struct variant {
 } variants[] = {
     {"in use", in_use},
     {"tile 2^10, 8 a thread, 4 blocks", ntt_launch<P, 10, 3, 4>},
-    {"tile 2^10, 8 a thread, 5 blocks", ntt_launch<P, 10, 3, 5>},
-    {"tile 2^11, 8 a thread, 2 blocks", ntt_launch<P, 11, 3, 2>},
-    {"tile 2^9, 8 a thread, 8 blocks", ntt_launch<P, 9, 3, 8>},
-    {"tile 2^10, 4 a thread, 2 blocks", ntt_launch<P, 10, 2, 2>},
     {"tile 2^10, 4 a thread, 3 blocks", ntt_launch<P, 10, 2, 3>},
+    {"tile 2^10, 4 a thread, 4 blocks", ntt_launch<P, 10, 2, 4>},
     {"tile 2^9, 4 a thread, 6 blocks", ntt_launch<P, 9, 2, 6>},
-    {"tile 2^8, 4 a thread, 12 blocks", ntt_launch<P, 8, 2, 12>},
-    {"tile 2^11, 4 a thread, 1 block", ntt_launch<P, 11, 2, 1>},
+    {"tile 2^9, 4 a thread, 8 blocks", ntt_launch<P, 9, 2, 8>},
+    {"tile 2^8, 4 a thread, 16 blocks", ntt_launch<P, 8, 2, 16>},
+    {"tile 2^10, 2 a thread, 2 blocks", ntt_launch<P, 10, 1, 2>},
+    {"tile 2^9, 2 a thread, 4 blocks", ntt_launch<P, 9, 1, 4>},
+    {"tile 2^9, 2 a thread, 5 blocks", ntt_launch<P, 9, 1, 5>},
+    {"tile 2^8, 2 a thread, 8 blocks", ntt_launch<P, 8, 1, 8>},
 };
 
 struct buffers {
