@@ -66,11 +66,15 @@ fail:
     return rc;
 }
 
-static enum err open_stream(cudaStream_t *stream, struct error *error) {
+/* `rank` 0 goes first when multiprocessors become free. */
+static enum err open_stream(cudaStream_t *stream, int rank, struct error *error) {
     enum err rc;
+    int least, most;
     TRY(allocation_point("a stream", error));
-    TRY(cuda_result(cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking), "making a stream",
-                    error));
+    TRY(cuda_result(cudaDeviceGetStreamPriorityRange(&least, &most), "making a stream", error));
+    TRY(cuda_result(cudaStreamCreateWithPriority(stream, cudaStreamNonBlocking,
+                                                 most + rank < least ? most + rank : least),
+                    "making a stream", error));
 fail:
     return rc;
 }
@@ -78,9 +82,9 @@ fail:
 enum err slot_open(struct slot *slot, struct error *error) {
     enum err rc;
     const unsigned waited = cudaEventDisableTiming | cudaEventBlockingSync;
-    TRY(open_stream(&slot->main, error));
-    TRY(open_stream(&slot->witness, error));
-    TRY(open_stream(&slot->g2, error));
+    TRY(open_stream(&slot->g2, 0, error));
+    TRY(open_stream(&slot->main, 1, error));
+    TRY(open_stream(&slot->witness, 2, error));
     TRY(open_event(&slot->inputs_copied, waited, error));
     TRY(open_event(&slot->done, waited, error));
     TRY(open_event(&slot->sorted, cudaEventDisableTiming, error));

@@ -6,8 +6,9 @@
  *     witness           | digits, sort | sum A | sum B1                         |
  *     g2                               | sum B2                                 |
  *
- * C and H fill the same buckets, so the second reduction of a Groth16 proof's C is saved: the sum comes
- * back as one point.
+ * The reduction of a sum over G2 is long and narrow, so g2 goes first and the others fill the
+ * device beside it; main, the longest chain, comes next. C and H fill the same buckets and come
+ * back as one point, which saves a reduction.
  */
 #ifndef PROVERQ_CUDA_SLOT_CUH
 #define PROVERQ_CUDA_SLOT_CUH
