@@ -343,6 +343,7 @@ static void check_out_of_memory(void) {
     unsigned points = 0;
     while (with_failure(points + 1, small, large))
         points++;
+    allocation_fail(0);
     CHECK(free_memory() == before, "memory is lost after failed allocations");
     CHECK(points > 50, "only %u allocation points", points);
     card_circuit_free(&small);
