@@ -143,5 +143,5 @@ int main(void) {
                                          &points_on_bls12_381_are_those_of_a_direct_computation,
                                          &with_keys_of_snarkjs_too, &no_two_proofs_are_the_same,
                                          &a_wrong_witness_does_not_verify};
-    return run_tests("groth16", NULL, NULL, tests, sizeof tests / sizeof *tests);
+    return run_tests("backend_cpu", NULL, NULL, tests, sizeof tests / sizeof *tests);
 }
