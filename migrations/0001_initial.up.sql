@@ -4,7 +4,7 @@
 -- this file, then those). Needs PostgreSQL 15 and CREATE on the database; no superuser, no extension.
 -- Tables that plain INSERTs may fill have their triggers in sql/functions/ (job_insert.sql, partition_insert.sql).
 --
--- Every transaction locks the job first, then its partitions by key, or skips what is locked.
+-- Locks: the job first, then its partitions. Who does not lock the job (claims, heartbeats, waking) skips what is locked.
 
 create schema if not exists proverq;
 comment on schema proverq is 'Queue of zero-knowledge proofs. Start with: select * from proverq.jobs; select proverq.why(JOB); \df+ proverq.*';

@@ -1,6 +1,7 @@
 -- The first ready partitions of each circuit are read along the index partition_ready, merged in claim order, and locked in that
 -- order; those that another claim has locked are skipped. So the cost depends neither on how many rows are ready nor on how many
--- of other circuits are ahead. Nothing here waits for a lock: claims need not lock the job first.
+-- of other circuits are ahead. Nothing here waits for a lock: claims need not lock the job first. But they must commit before a
+-- job is locked: rows that another claim took meanwhile stay locked, although they are not claimed.
 --
 -- The settings keep plans off that are right only while the table is small, for sessions that live long. The state is compared as
 -- text after the lock, where the partial index would invite the planner to walk all of it.

@@ -4,10 +4,6 @@ language plpgsql
 set search_path = pg_catalog, proverq, pg_temp
 as $$
 begin
-    perform from partition p
-    where p.job_seq = partition_failed.job_seq
-    order by p.partition_idx
-    for no key update;
     update partition p
     set state = case when p.partition_idx = partition_failed.partition_idx then 'failed' else 'cancelled' end::partition_state,
         error_code = case when p.partition_idx = partition_failed.partition_idx then code else p.error_code end,

@@ -28,6 +28,12 @@ select test.is(array_agg(circuit_id), '{3,2}', 'in the order of their first part
 select test.is(array_agg(circuit_id), '{2}', 'without those that are known') from proverq.wanted_circuits('{3,1}', 8);
 select test.is(array_agg(circuit_id), '{3}', 'as many as asked for') from proverq.wanted_circuits('{}', 1);
 
+-- A late job of high priority among more rows than a claim reads.
+begin;
+select test.job(50), test.job(1, priority => 3) \g /dev/null
+select test.is(test.claim(3), '8/0 11/0 7/0', 'a late job overtakes fifty rows');
+rollback;
+
 -- Heartbeats.
 select test.is(test.claim(10, 3, lease_ms => 1000), '8/0 7/0 9/0', 'three leases');
 select test.is(count(*), '2', 'a heartbeat renews the leases that are named') from proverq.heartbeat(3, array[test.token(8, 0), test.token(7, 0), gen_random_uuid()], 60000);

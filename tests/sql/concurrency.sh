@@ -59,53 +59,81 @@ ask a commit
 it 'and completes then' "$(answer b)" t
 it 'the last one of two that complete at once completes the job' "$(sql -c 'select test.state(4)')" completing
 
+# The job is locked before its partitions, by all: else this is a deadlock.
+sql -c 'select test.job(5, priority => 50)' -c 'select test.claim(4)' >/dev/null
+sql -c "update proverq.partition set lease_until = now() where (job_seq, partition_idx) = (5, 3)"
+idx=0
+for call in 'test.complete(5, 0)' 'test.fail(5, 1, true, true)' "proverq.release(5, 2, test.token(5, 2), 'test', 0)" 'proverq.rescue_expired()'; do
+    ask a begin
+    ask a 'select from proverq.job where job_seq = 5 for no key update'
+    tell b "select $call::text"
+    it "$call waits for the job" "$(blocked b)" blocked
+    it "and has not locked the partition" "$(ask a "update proverq.partition set error = null where (job_seq, partition_idx) = (5, $idx)")" ''
+    ask a commit
+    it "then it goes on" "$(answer b | grep -c ERROR)" 0
+    idx=$((idx + 1))
+done
+it 'all four were done' "$(sql -c 'select test.states(5)')" 'proved held ready ready ready'
+sql -c "delete from proverq.partition where job_seq = 5" -c 'delete from proverq.job where job_seq = 5'
+
 # Finalization.
 ask a begin
 it 'one session finalizes' "$(ask a 'select job_seq from proverq.finalize_next()')" 4
 it 'the other skips the job without waiting' "$(ask b 'select job_seq from proverq.finalize_next()')" ''
 ask a commit
 it 'once it is done there is none' "$(ask b 'select job_seq from proverq.finalize_next()')" ''
-sql -c 'select test.job(1), test.claim(1)' -c 'select test.complete(5, 0)' >/dev/null
+sql -c 'select test.job(1), test.claim(1)' -c 'select test.complete(6, 0)' >/dev/null
 ask a begin
 ask a 'select job_seq from proverq.finalize_next()' >/dev/null
 ask a rollback
-it 'a finalization rolled back is made by another' "$(ask b 'select job_seq from proverq.finalize_next()')" 5
+it 'a finalization rolled back is made by another' "$(ask b 'select job_seq from proverq.finalize_next()')" 6
 
 # Rescue while the result is on its way.
 sql -c 'select test.job(1), test.claim(1, lease_ms => 1)' >/dev/null
 ask a begin
-it 'a late result that comes first is taken' "$(ask a 'select test.complete(6, 0)')" t
+it 'a late result that comes first is taken' "$(ask a 'select test.complete(7, 0)')" t
 tell b 'select proverq.rescue_expired()'
 it 'rescue waits' "$(blocked b)" blocked
 ask a commit
 it 'and leaves it alone' "$(answer b)" 0
-it 'the proof stays' "$(sql -c 'select test.states(6)')" proved
+it 'the proof stays' "$(sql -c 'select test.states(7)')" proved
 sql -c 'select test.job(1), test.claim(1, lease_ms => 1)' >/dev/null
 ask a begin
 it 'a rescue that comes first' "$(ask a 'select proverq.rescue_expired()')" 1
-tell b "select test.complete(7, 0, '$(sql -c 'select test.token(7, 0)')')"
+tell b "select test.complete(8, 0, '$(sql -c 'select test.token(8, 0)')')"
 blocked b >/dev/null
 ask a commit
 it 'refuses the late result' "$(answer b)" f
-it 'the partition is ready' "$(sql -c 'select test.states(7)')" ready
+it 'the partition is ready' "$(sql -c 'select test.states(8)')" ready
 
 # A heartbeat against a rescue: who renews in time keeps the lease.
 sql -c 'select test.claim(1, lease_ms => 1)' >/dev/null
 ask a begin
-ask a 'select count(*) from proverq.heartbeat(1, array[test.token(7, 0)], 60000)' >/dev/null
+ask a 'select count(*) from proverq.heartbeat(1, array[test.token(8, 0)], 60000)' >/dev/null
 tell b 'select proverq.rescue_expired()'
 blocked b >/dev/null
 ask a commit
 it 'a lease renewed meanwhile is not taken away' "$(answer b)" 0
-it 'nor its token' "$(sql -c 'select test.states(7)')" leased
+it 'nor its token' "$(sql -c 'select test.states(8)')" leased
+
+# A heartbeat waits for nobody, and counts what others have locked as still held.
+sql -c 'select test.job(2, priority => 60)' >/dev/null
+job=$(sql -c 'select max(job_seq) from proverq.job')
+sql -c 'select test.claim(2, 2, lease_ms => 1000)' >/dev/null
+ask a begin
+ask a "select test.complete($job, 0)" >/dev/null
+it 'a heartbeat does not wait for a result' "$(ask b "select count(*) from proverq.heartbeat(2, (select array_agg(token) from proverq.partition where job_seq = $job), 60000)")" 2
+it 'and renews the other lease' "$(sql -c "select partition_idx from proverq.partition where job_seq = $job and lease_until > clock_timestamp() + interval '30 s'")" 1
+ask a rollback
+sql -c "delete from proverq.partition where job_seq = $job" -c "delete from proverq.job where job_seq = $job"
 
 # One request from two sessions.
 ask a begin
-it 'a request' "$(ask a "select proverq.enqueue_witness('mul', array['\\x01'::bytea], request_id => 'r')")" 8
+it 'a request' "$(ask a "select proverq.enqueue_witness('mul', array['\\x01'::bytea], request_id => 'r')")" 10
 tell b "select proverq.enqueue_witness('mul', array['\\x01'::bytea], request_id => 'r')"
 it 'its repetition waits' "$(blocked b)" blocked
 ask a commit
-it 'and is the same job' "$(answer b)" 8
+it 'and is the same job' "$(answer b)" 10
 ask a begin
 ask a "select proverq.enqueue_witness('mul', array['\\x01'::bytea], request_id => 's')" >/dev/null
 tell b "select proverq.enqueue_witness('mul', array['\\x01'::bytea], request_id => 's')"
@@ -114,9 +142,9 @@ ask a rollback
 it 'after a rollback it is a job of its own' "$(answer b)" "$(sql -c "select job_seq from proverq.job where request_id = 's'")"
 
 # Waiting.
-tell b 'select proverq.wait(7)'
+tell b 'select proverq.wait(8)'
 sleep 0.2
-sql -c 'select test.complete(7, 0)' -c 'select proverq.finalize_next()' -c 'select proverq.finalize_next()' >/dev/null
+sql -c 'select test.complete(8, 0)' -c 'select proverq.finalize_next()' -c 'select proverq.finalize_next()' >/dev/null
 it 'wait sees the end in another session' "$(answer b)" finished
 
 # Notifications.
@@ -158,6 +186,7 @@ declare
 begin
     loop
         for c in select * from proverq.claim((random() * 3)::int + 1, '{1,2,3}', 60000, 3) loop
+            commit; -- a claim is a transaction of its own
             if random() < 0.1 then
                 perform proverq.fail(c.job_seq, c.partition_idx, c.token, 'test', 'test', true, false, '{}', '{}', '{}', '{}');
             elsif random() < 0.1 then

@@ -11,6 +11,7 @@ work=$(mktemp -d)
 chmod 711 "$work" # the server may run as another user
 dsn=${PROVERQ_TEST_DSN-}
 passed=0 failed=0
+export PGOPTIONS='-c statement_timeout=60s'
 
 clean_up() {
     local pid
