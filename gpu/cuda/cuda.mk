@@ -32,12 +32,18 @@ endif
 # Device code compiled for the host and tested there, with or without nvcc.
 CXX           ?= g++
 CUDA_TEST_BIN := $(patsubst %.cu,$(B)/%,$(wildcard tests/gpu/test_cuda_*.cu))
+ifeq ($(CUDA_SRC),)
+CUDA_TEST_BIN := $(filter-out %/test_cuda_backend,$(CUDA_TEST_BIN)) # links nvcc's objects, with a runtime of its own
+endif
 
 $(B)/tests/gpu/test_cuda_%.o: tests/gpu/test_cuda_%.cu
 	@mkdir -p $(@D)
 	$(CXX) -x c++ -std=c++17 -O2 -g -I. -Wall -Wextra -Werror -fPIE $(SANFLAGS) -MMD -MP -c -o $@ $<
 $(B)/tests/gpu/test_cuda_%: $(B)/tests/gpu/test_cuda_%.o $(CUDA_C_OBJ) $(B)/libproverq-gpu.a
 	$(CXX) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) $(LDLIBS) -lcheck -lsubunit -lgmp
+
+$(B)/tests/gpu/test_cuda_backend: $(B)/tests/gpu/test_cuda_backend.o $(B)/libcard.a
+	$(CXX) $(LDFLAGS) -o $@ $^ -lm -ldl -lrt -lcheck -lsubunit
 
 # --- on the card --------------------------------------------------------------------------------------
 # A program per part. They link the same objects as everything else but for those that include another
