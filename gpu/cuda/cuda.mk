@@ -55,7 +55,7 @@ CARD_SRC   += tests/gpu/r1cs_builder.c $(wildcard tests/gpu-card/*.c)
 CARD_OBJ   := $(CARD_SRC:%.c=$(B)/%.o) $(CARD_CURVE:%.c=$(B)/%.portable.o) $(if $(ADX),$(CARD_CURVE:%.c=$(B)/%.adx.o))
 CARD_CHECK := $(patsubst %.cu,$(B)/%,$(wildcard tests/gpu-card/check_*.cu))
 CARD_BENCH := $(patsubst %.cu,$(B)/%,$(wildcard tests/bench/bench_*.cu))
-part        = $(patsubst bench_%,%,$(patsubst check_%,%,$(notdir $(1))))
+part        = $(patsubst %_gpu,%,$(patsubst bench_%,%,$(patsubst check_%,%,$(notdir $(1)))))
 chosen      = $(foreach p,$(1),$(if $(or $(if $(ONLY),,all),$(filter $(call part,$p),$(subst $(comma), ,$(ONLY)))),$p))
 
 $(CARD_LIB): $(CARD_OBJ) $(CUDA_OBJ)
@@ -71,5 +71,5 @@ ifneq ($(or $(if $(ONLY),,all),$(filter sanitize,$(ONLY))),)
 	    compute-sanitizer --tool $$tool --error-exitcode 1 "$$program" small; done; done
 endif
 
-bench-gpu: $(call chosen,$(CARD_BENCH)) ## times on a card, each result checked; ONLY="ntt msm prove_gpu"
+bench-gpu: $(call chosen,$(CARD_BENCH)) ## times on a card, each result checked; ONLY="ntt msm prove"
 	for program in $^; do "$$program"; done
