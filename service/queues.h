@@ -18,7 +18,7 @@
 #include "service/keyring.h"
 #include "service/leases.h"
 #include "service/options.h"
-#include "service/timing.h"
+#include "service/timeline.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -111,6 +111,9 @@ void queue_push(struct queue *queue, struct task *task);
 /* Waits for a task and takes the one with the lowest order; NULL once it is closed and empty. */
 struct task *queue_pop(struct queue *queue);
 
+/* The same, but waits for `ns` at most: false when nothing came. */
+bool queue_pop_within(struct queue *queue, int64_t ns, struct task **out);
+
 /* What is in it can still be popped; nothing may be pushed any more. */
 void queue_close(struct queue *queue);
 
@@ -134,6 +137,8 @@ struct pipeline {
     int dispatcher_wake;  /* eventfd: room, a circuit, or stopping */
     int loader_wake;      /* eventfd: look for wanted circuits now, or stopping */
     int heartbeat_stop;   /* eventfd: all leases have ended */
+
+    struct timeline_log timelines; /* of the GPU workers, until they are recorded */
 
     pthread_mutex_t fault_mutex;
     struct error fault; /* why the process has to end; the first one counts */
