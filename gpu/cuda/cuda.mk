@@ -33,12 +33,18 @@ endif
 # Device code compiled for the host and tested there, with or without nvcc.
 CXX           ?= g++
 CUDA_TEST_BIN := $(patsubst %.cu,$(B)/%,$(wildcard tests/gpu/test_cuda_*.cu))
+ifeq ($(CUDA_SRC),)
+CUDA_TEST_BIN := $(filter-out %/test_cuda_backend,$(CUDA_TEST_BIN)) # links nvcc's objects, with a runtime of its own
+endif
 
 $(B)/tests/gpu/test_cuda_%.o: tests/gpu/test_cuda_%.cu
 	@mkdir -p $(@D)
 	$(CXX) -x c++ -std=c++17 -O2 -g -I. -Wall -Wextra -Werror -fPIE $(SANFLAGS) -MMD -MP -c -o $@ $<
 $(B)/tests/gpu/test_cuda_%: $(B)/tests/gpu/test_cuda_%.o $(CUDA_C_OBJ) $(B)/libproverq-gpu.a
 	$(CXX) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) $(LDLIBS) -lcheck -lsubunit -lgmp
+
+$(B)/tests/gpu/test_cuda_backend: $(B)/tests/gpu/test_cuda_backend.o $(B)/libcard.a
+	$(CXX) $(LDFLAGS) -o $@ $^ -lm -ldl -lrt -lcheck -lsubunit
 
 # --- on the card --------------------------------------------------------------------------------------
 # A program per part. They link the same objects as everything else but for those that include another
@@ -50,7 +56,7 @@ CARD_SRC   += tests/gpu/r1cs_builder.c $(wildcard tests/gpu-card/*.c)
 CARD_OBJ   := $(CARD_SRC:%.c=$(B)/%.o) $(CARD_CURVE:%.c=$(B)/%.portable.o) $(if $(ADX),$(CARD_CURVE:%.c=$(B)/%.adx.o))
 CARD_CHECK := $(patsubst %.cu,$(B)/%,$(wildcard tests/gpu-card/check_*.cu))
 CARD_BENCH := $(patsubst %.cu,$(B)/%,$(wildcard tests/bench/bench_*.cu))
-part        = $(patsubst bench_%,%,$(patsubst check_%,%,$(notdir $(1))))
+part        = $(patsubst %_gpu,%,$(patsubst bench_%,%,$(patsubst check_%,%,$(notdir $(1)))))
 chosen      = $(foreach p,$(1),$(if $(or $(if $(ONLY),,all),$(filter $(call part,$p),$(subst $(comma), ,$(ONLY)))),$p))
 
 $(CARD_LIB): $(CARD_OBJ) $(CUDA_OBJ)
@@ -66,5 +72,5 @@ ifneq ($(or $(if $(ONLY),,all),$(filter sanitize,$(ONLY))),)
 	    compute-sanitizer --tool $$tool --error-exitcode 1 "$$program" small; done; done
 endif
 
-bench-gpu: $(call chosen,$(CARD_BENCH)) ## times on a card, each result checked; ONLY="ntt msm prove_gpu"
+bench-gpu: $(call chosen,$(CARD_BENCH)) ## times on a card, each result checked; ONLY="ntt msm prove"
 	for program in $^; do "$$program"; done
