@@ -77,7 +77,7 @@ static void go_on(struct timeline *timeline) {
 /* From the end of the proof on the task is the next stage's, as soon as it is pushed. */
 static void hand_over(struct pipeline *pipeline, struct timeline *timeline, struct task *task,
                       enum err rc, const struct error *error) {
-    timeline_next(timeline, STEP_HAND_OVER);
+    task->queued_ns = timeline_next(timeline, STEP_HAND_OVER);
     timeline_take(timeline, task->job, task->partition, task->attempt, NULL);
     fault_sleep("hand_over");
     if (rc == ERR_NONE) {

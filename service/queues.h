@@ -89,6 +89,7 @@ struct task {
     struct error error;
     bool is_repeated; /* the database has been told before; its answer was lost */
     struct timing timing;
+    bool is_timed; /* the database has its steps */
 };
 
 /* Drops the witness: the buffer is wiped and free for another task. */

@@ -16,7 +16,7 @@
     X(STEP_FETCH_KEY, 20, "fetch_key", "the proving key comes from the database into the cache")   \
     X(STEP_CHECK_KEY, 21, "check_key", "every point of the proving key is checked")                \
     X(STEP_LOAD_KEY, 22, "load_key", "the proving key goes to the device")                         \
-    X(STEP_SYNTHESIS_WAIT, 29, "synthesis_wait", "the partition waits for a synthesis thread")      \
+    X(STEP_SYNTHESIS_WAIT, 29, "synthesis_wait", "the partition waits for a synthesis thread")     \
     X(STEP_READ_WITNESS, 30, "read_witness", "the witness is read from the row or the file")       \
     X(STEP_CHECK_WITNESS, 31, "check_witness", "the witness is checked against the circuit")       \
     X(STEP_QUEUE_WAIT, 40, "queue_wait", "the witness waits for a GPU worker")                     \
@@ -40,6 +40,7 @@
     X(STEP_MSM_H, 57, "msm_h", "multi-scalar multiplication over H, G1")                           \
     X(STEP_COPY_OUT, 58, "copy_out", "the sums come back from the device")                         \
     /* after the device */                                                                         \
+    X(STEP_FINISH_WAIT, 60, "finish_wait", "the sums wait for a finish thread")                    \
     X(STEP_FINISH, 70, "finish", "host tail: blinding, affine form")                               \
     X(STEP_VERIFY, 80, "verify", "the proof is verified with the pairing")                         \
     X(STEP_RECORD, 90, "record", "proof and timing wait to be recorded")

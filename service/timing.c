@@ -68,7 +68,7 @@ void timing_to_columns(const struct timing *timing, int64_t wall_offset_ns,
 
 static const char *line_of(enum step step) {
     if (step <= STEP_QUEUE_WAIT) return "SYNTH_TIMING";
-    return step < STEP_FINISH ? "GPU_TIMING" : "FIN_TIMING";
+    return step < STEP_FINISH_WAIT ? "GPU_TIMING" : "FIN_TIMING";
 }
 
 void timing_log_span(const struct timing_span *span, int64_t job, int32_t partition,
