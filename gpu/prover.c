@@ -151,6 +151,10 @@ enum err device_activity_drain(struct device *device, bool is_last, struct activ
     return activity_reduce(device->activity, *until_ns, out, n, error);
 }
 
+size_t device_activity_dropped(struct device *device) {
+    return activity_dropped(device->activity);
+}
+
 /* --- keys --- */
 
 enum err key_memory(struct device *device, const struct zkey *zkey, size_t *key_bytes,

@@ -141,4 +141,7 @@ MUST_USE enum err device_activity_drain(struct device *device, bool is_last,
                                         struct activity_interval **out, size_t *n,
                                         int64_t *until_ns, struct error *error);
 
+/* Records that were lost since the last call because nobody drained. */
+size_t device_activity_dropped(struct device *device);
+
 #endif

@@ -112,6 +112,10 @@ static enum err record_activity(struct evidence *evidence, bool is_last, struct 
     free(evidence->intervals);
     evidence->intervals = NULL;
     evidence->n = evidence->done = 0;
+    size_t lost = device_activity_dropped(evidence->pipeline->device);
+    if (lost > 0)
+        log_warn("records of the device were dropped while the database was away",
+                 log_number("records", (int64_t)lost));
 fail:
     return rc;
 }
