@@ -107,6 +107,38 @@ lines() {
             awk '{ l[$1] = l[$1] (l[$1] ? "," : "") $2 } END { print "FIN:" l["FIN"] " SYNTH:" l["SYNTH"] }')"
 }
 
+# Pictures have as many spans as there are rows, and can be read by others; so can the shortcuts of psql.
+drawn() {
+    echo "-- drawn"
+    local script=$root/contrib/scripts/timeline.py want query
+    run_jobs "$proverq" 6
+    want=$(sql -c "
+        with w as (select to_timestamp(floor(extract(epoch from min(started_at)) * 1e6) / 1e6) as a, to_timestamp(ceil(extract(epoch from max(started_at + duration * interval '1 us')) * 1e6) / 1e6) as b
+                   from proverq.job_timeline where job_seq = $job)
+        select (select count(*) from proverq.timing where job_seq = $job)
+               + (select count(*) from proverq.device_activity d, w where d.started_at < w.b and d.started_at + d.duration * interval '1 us' >= w.a)
+               + (select count(*) from w, proverq.device_gaps_between(w.a, w.b))")
+    ok "a job is drawn" "$script" --job "$job" --svg "$work/job.svg" --trace "$work/job.json"
+    is "the picture is XML with a box for each span" "$want" "$(python3 -c "
+import sys, xml.etree.ElementTree as e
+print(sum(r.get('class') == 'span' for r in e.parse(sys.argv[1]).iter('{http://www.w3.org/2000/svg}rect')))" "$work/job.svg")"
+    is "the trace is JSON with an event for each span" "$want" "$(jq '[.traceEvents[] | select(.ph == "X")] | length' "$work/job.json")"
+    is "each event has what a viewer needs" true "$(jq '[.traceEvents[] | select(.ph == "X") | (.ts | type == "number") and (.dur >= 0) and (.pid | type == "number") and (.tid | type == "number") and (.name | type == "string")] | all' "$work/job.json")"
+    is "events of a thread do not overlap" 0 "$(jq '[.traceEvents[] | select(.ph == "X")] | group_by([.pid, .tid])[] | sort_by(.ts, .dur) | [range(1; length) as $i | select(.[$i].ts < .[$i - 1].ts + .[$i - 1].dur)] | length' "$work/job.json" | sort -un | tail -n 1)"
+    is "every thread has its name" true "$(jq '([.traceEvents[] | select(.ph == "X") | [.pid, .tid]] | unique) - ([.traceEvents[] | select(.name == "thread_name") | [.pid, .tid]]) | length == 0' "$work/job.json")"
+    ok "a window is drawn" "$script" --from "$start" --to "$stop" --svg "$work/window.svg"
+    ok "and the last hour" "$script" --last 1h --trace "$work/hour.json"
+    refused "a job that is not there" 'nothing is recorded of job 999' "$script" --job 999 --svg "$work/none.svg"
+    refused "nothing to write" 'give --svg FILE' "$script" --job "$job"
+    for query in "$root"/contrib/psql/queries/*.sql; do
+        query=$(basename "$query" .sql)
+        [ "$query" != help ] || query=proverq
+        is "psql's shortcut :$query" 0 "$(cd "$root" && printf '\\set j %s\n\\set ON_ERROR_STOP 1\n:%s\n' "$job" "$query" |
+            PSQLRC=contrib/psql/.psqlrc psql "$PROVERQ_DATABASE" >"$work/shortcut" 2>&1; status=$?; [ $status -eq 0 ] && [ -s "$work/shortcut" ] && ! grep -q ERROR "$work/shortcut" && echo 0 || cat "$work/shortcut")"
+    done
+    is "and :why" 1 "$(cd "$root" && printf '\\set j %s\n:why\n' "$job" | PSQLRC=contrib/psql/.psqlrc psql "$PROVERQ_DATABASE" 2>&1 | grep -c "job $job: ")"
+}
+
 add_circuit() { ok "circuit $1 is added" "$proverq" circuit add "$@"; }
 ok "the schema is made" "$proverq" migrate up || finish
 add_circuit small "$own/factor/factor.zkey"
