@@ -20,7 +20,7 @@ from html import escape
 
 # What a lane shows, by the number of a thread (service/queues.h).
 STAGES = [(0, 0, "dispatcher"), (1, 1, "loader"), (10, 19, "synthesis"), (20, 29, "GPU worker"), (30, 39, "finish"), (40, 40, "record")]
-ORDER = ["device", "gaps", "GPU worker", "steps on the device", "dispatcher", "loader", "synthesis", "finish", "record"]
+ORDER = ["device", "gaps", "GPU worker", "steps on the device", "dispatcher", "loader", "synthesis", "ready to prove", "finish", "record"]
 WAITS = "#d9d9d9"
 COLOURS = ["#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#76b7b2", "#edc948", "#b07aa1", "#ff9da7", "#9c755f", "#2f6f8f", "#8cd17d", "#86bcb6"]
 KNOWN_COLOURS = {"kernel": "#2ca02c", "copy": "#1f77b4", "cpu_span": "#2ca02c", "device_span": "#98df8a", "no_work": "#eeeeee"}
@@ -78,8 +78,10 @@ def number(text):
 def lane_of(worker, step_id):
     for first, last, name in STAGES:
         if first <= worker <= last:
-            # What a worker's proof does on the device, and its wait for the worker, are beside what the worker does.
-            if name == "GPU worker" and not 41 <= step_id <= 48:
+            # What a proof does on the device, and its wait for the worker, are beside what the worker does.
+            if name == "GPU worker" and step_id == 40:
+                return "ready to prove"
+            if name == "GPU worker" and step_id > 48:
                 return f"steps on the device {worker - first + 1}"
             return name if first == last else f"{name} {worker - first + 1}"
     return f"worker {worker}"
