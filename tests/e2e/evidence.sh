@@ -134,7 +134,7 @@ print(sum(r.get('class') == 'span' for r in e.parse(sys.argv[1]).iter('{http://w
         query=$(basename "$query" .sql)
         [ "$query" != help ] || query=proverq
         is "psql's shortcut :$query" 0 "$(cd "$root" && printf '\\set j %s\n\\set ON_ERROR_STOP 1\n:%s\n' "$job" "$query" |
-            PSQLRC=contrib/psql/.psqlrc psql "$PROVERQ_DATABASE" >"$work/shortcut" 2>&1; status=$?; [ $status -eq 0 ] && [ -s "$work/shortcut" ] && ! grep -q ERROR "$work/shortcut" && echo 0 || cat "$work/shortcut")"
+            PSQLRC=contrib/psql/.psqlrc psql "$PROVERQ_DATABASE" >"$work/shortcut" 2>&1; status=$?; [ "$status" -eq 0 ] && [ -s "$work/shortcut" ] && ! grep -q ERROR "$work/shortcut" && echo 0 || cat "$work/shortcut")"
     done
     is "and :why" 1 "$(cd "$root" && printf '\\set j %s\n:why\n' "$job" | PSQLRC=contrib/psql/.psqlrc psql "$PROVERQ_DATABASE" 2>&1 | grep -c "job $job: ")"
 }
