@@ -1,3 +1,4 @@
+#include "service/faults.h"
 #include "service/log.h"
 #include "service/stages.h"
 #include "service/synthesis.h"
@@ -74,10 +75,12 @@ static int64_t dispatch(struct dispatcher *self, struct task *task, int64_t clai
     pipeline_begin(pipeline, task);
     enum err rc = prepare_task(self, task, &error);
     int64_t end = timing_end(&task->timing, STEP_CLAIM, WORKER_DISPATCHER, claim_ns);
-    if (rc != ERR_NONE)
+    if (rc != ERR_NONE) {
         pipeline_give_up(pipeline, task, &error);
-    else
+    } else {
+        task->queued_ns = end;
         queue_push(&pipeline->synthesis, task);
+    }
     return end;
 }
 
@@ -102,6 +105,7 @@ static enum err claim_some(struct dispatcher *self, int most, int *n, struct err
     rows = calloc(1, sizeof *rows);
     if (!rows) return error_set(error, ERR_HOST_MEMORY, "out of memory");
     atomic_store(&rows->users, 1);
+    fault_sleep("claim");
     TRY(db_run(self->db, &claim,
                DB_PARAMS(db_int(pipeline->prover_id), db_int8_array(ids, circuits),
                          db_int(pipeline->options->lease_ms), db_int(most)),

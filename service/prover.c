@@ -199,6 +199,7 @@ static enum err pipeline_open(struct pipeline *pipeline, const struct options *o
                                   .loader_wake = -1,
                                   .heartbeat_stop = -1};
     pthread_mutex_init(&pipeline->fault_mutex, NULL);
+    timeline_log_init(&pipeline->timelines);
     for (size_t i = 0; i < sizeof queues / sizeof *queues; i++)
         queue_init(queues[i]);
     TRY(make_event(&pipeline->stop_fd, error));
@@ -217,6 +218,7 @@ static enum err pipeline_equip(struct pipeline *pipeline, struct error *error) {
     TRY(artefact_cache_dir(options->cache_dir, &cache, error));
     pipeline->places = (struct artefact_places){cache, options->artefact_root};
     TRY(device_open(device, options->threads, &pipeline->device, error));
+    TRY(device_activity_start(pipeline->device, error));
     TRY(keyring_open(&pipeline->keyring, error));
     TRY(leases_open(&pipeline->leases, error));
     TRY(buffers_open(pipeline->device, BUFFERS, &pipeline->buffers, error));
@@ -239,6 +241,7 @@ static void pipeline_close(struct pipeline *pipeline) {
         queue_destroy(queues[i]);
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         if (fds[i] >= 0) close(fds[i]);
+    timeline_log_destroy(&pipeline->timelines);
     pthread_mutex_destroy(&pipeline->fault_mutex);
 }
 
@@ -302,7 +305,8 @@ enum err prover_run(const struct options *options, struct error *error) {
     TRY(register_prover(&pipeline, error));
     log_info("prover started", log_number("prover", pipeline.prover_id),
              log_text("device", device_name(pipeline.device)),
-             log_text("description", device_description(pipeline.device)));
+             log_text("description", device_description(pipeline.device)),
+             log_text("busy_times", device_activity_source(pipeline.device)));
     start_all(&threads, &pipeline);
     join_all(&threads, &pipeline);
     say_goodbye(&pipeline);
