@@ -199,12 +199,36 @@ static enum err pipeline_open(struct pipeline *pipeline, const struct options *o
                                   .loader_wake = -1,
                                   .heartbeat_stop = -1};
     pthread_mutex_init(&pipeline->fault_mutex, NULL);
+    pacing_init(&pipeline->pacing);
+    budget_init(&pipeline->host, 0);
     for (size_t i = 0; i < sizeof queues / sizeof *queues; i++)
         queue_init(queues[i]);
     TRY(make_event(&pipeline->stop_fd, error));
     TRY(make_event(&pipeline->dispatcher_wake, error));
     TRY(make_event(&pipeline->loader_wake, error));
     TRY(make_event(&pipeline->heartbeat_stop, error));
+fail:
+    return rc;
+}
+
+/* What keys may take of the device, and witnesses of the host. On the CPU both are the host's. */
+static size_t divide_memory(const struct pipeline *pipeline, size_t *witnesses) {
+    const struct options *options = pipeline->options;
+    bool is_cpu = strcmp(device_name(pipeline->device), "cpu") == 0;
+    size_t host = options->host_memory ? options->host_memory : host_memory() / 2;
+    size_t keys = options->device_memory ? options->device_memory : SIZE_MAX;
+    if (is_cpu && !options->device_memory) keys = host / 4 * 3;
+    if (is_cpu && keys > host) keys = host;
+    *witnesses = is_cpu ? host - keys : host;
+    return keys;
+}
+
+static enum err equip_memory(struct pipeline *pipeline, struct error *error) {
+    size_t witnesses, keys = divide_memory(pipeline, &witnesses);
+    enum err rc;
+    pipeline->host.limit = witnesses;
+    TRY(keyring_open(pipeline->device, keys, &pipeline->keyring, error));
+    TRY(buffers_open(pipeline->device, &pipeline->host, BUFFERS, &pipeline->buffers, error));
 fail:
     return rc;
 }
@@ -217,9 +241,8 @@ static enum err pipeline_equip(struct pipeline *pipeline, struct error *error) {
     TRY(artefact_cache_dir(options->cache_dir, &cache, error));
     pipeline->places = (struct artefact_places){cache, options->artefact_root};
     TRY(device_open(device, options->threads, &pipeline->device, error));
-    TRY(keyring_open(&pipeline->keyring, error));
+    TRY(equip_memory(pipeline, error));
     TRY(leases_open(&pipeline->leases, error));
-    TRY(buffers_open(pipeline->device, BUFFERS, &pipeline->buffers, error));
 fail:
     return rc;
 }
@@ -239,6 +262,8 @@ static void pipeline_close(struct pipeline *pipeline) {
         queue_destroy(queues[i]);
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         if (fds[i] >= 0) close(fds[i]);
+    budget_destroy(&pipeline->host);
+    pacing_destroy(&pipeline->pacing);
     pthread_mutex_destroy(&pipeline->fault_mutex);
 }
 
@@ -289,6 +314,16 @@ static void join_all(struct threads *threads, struct pipeline *pipeline) {
     join(&threads->loader, 1);
 }
 
+static void log_stopped(struct pipeline *pipeline) {
+    size_t keys;
+    uint64_t evictions;
+    keyring_figures(pipeline->keyring, &keys, &evictions);
+    log_info("prover stopped", log_number("prover", pipeline->prover_id),
+             log_number("witness_bytes_peak", (int64_t)budget_peak(&pipeline->host)),
+             log_number("device_bytes_peak", (int64_t)keys),
+             log_number("keys_evicted", (int64_t)evictions));
+}
+
 enum err prover_run(const struct options *options, struct error *error) {
     const struct db_statement *list[DISPATCHER_STATEMENTS_MAX];
     struct pipeline pipeline;
@@ -310,7 +345,7 @@ enum err prover_run(const struct options *options, struct error *error) {
         *error = pipeline.fault;
         rc = error->code;
     }
-    log_info("prover stopped", log_number("prover", pipeline.prover_id));
+    log_stopped(&pipeline);
 fail:
     if (rc == ERR_CONNECTION && atomic_load(&pipeline.stopping)) rc = ERR_NONE; /* it was told to */
     signals_close(&signals);

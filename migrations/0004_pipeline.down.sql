@@ -1,0 +1,2 @@
+delete from proverq.timing where step = 11;
+delete from proverq.step where step = 11;
