@@ -1,5 +1,5 @@
-/* The bodies of the MSM's kernels on the host: points against affine arithmetic by GMP, digits against the
- * scalars that they make up, whole sums against double-and-add. */
+/* The bodies of the MSM's kernels on the host: points against affine arithmetic by GMP, digits
+ * against the scalars that they make up, whole sums against double-and-add. */
 #include <check.h>
 #include <gmp.h>
 #include <stdlib.h>
@@ -11,7 +11,8 @@
 
 static gmp_randstate_t rng;
 
-/* --- the oracle: affine points over Fp2 (Fp when the second halves are zero), y^2 = x^3 + any b --- */
+/* --- the oracle: affine points over Fp2 (Fp when the second halves are zero), y^2 = x^3 + any b
+ * --- */
 struct number {
     mpz_t c[2];
 
