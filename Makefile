@@ -87,8 +87,16 @@ $(B)/gen/embedded.o: $(B)/gen/embedded.c
 $(B)/tests/%: $(B)/tests/%.o $(HELP_OBJ) $(SVC_LIB) $(GPU_LIB)
 	$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(SVC_LIB) $(GPU_LIB) $(CUDA_LIBS) $(LDLIBS) -lcheck -lsubunit -lgmp -lm
 
+# The same program with sleeps at the boundaries between steps (service/faults.h), for tests/e2e/evidence.sh.
+FAULT_OBJ := $(patsubst %.c,$(B)/faults/%.o,$(shell grep -l '"service/faults.h"' service/*.c))
+$(B)/proverq-faults: $(B)/service/main.o $(FAULT_OBJ) $(SVC_LIB) $(GPU_LIB)
+	$(CC) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) $(LDLIBS)
+$(B)/faults/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CUDA_DEFS) $(CFLAGS) -DPROVERQ_FAULTS -MMD -MP -c -o $@ $<
+
 .PHONY: tests check lint sanitizers
-tests: $(TEST_BIN)
+tests: $(TEST_BIN) $(B)/proverq-faults
 
 check: ## run every test and check (README.md); ONLY="unit lint" runs these parts
 	tests/check.sh $(ONLY)

@@ -1,3 +1,4 @@
+#include "service/faults.h"
 #include "service/log.h"
 #include "service/stages.h"
 #include "service/synthesis.h"
@@ -113,6 +114,7 @@ static void dispatch(struct dispatcher *self, struct task *task) {
         self->is_cautious = true;
         wait_for_room(self, MEMORY_WAIT_MS);
     }
+    task->queued_ns = timing_now();
     queue_push(&pipeline->synthesis, task);
 }
 
@@ -175,6 +177,7 @@ static enum err ask(struct dispatcher *self, int most, struct claim_rows *rows,
     size_t circuits = keyring_claimable(pipeline->keyring, ids, CLAIMABLE_MAX);
     enum err rc = ERR_NONE;
     if (circuits == 0) return ERR_NONE;
+    fault_sleep("claim");
     TRY(db_run(self->db, &claim,
                DB_PARAMS(db_int(pipeline->prover_id), db_int8_array(ids, circuits),
                          db_int(pipeline->options->lease_ms), db_int(most)),

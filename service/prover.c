@@ -201,6 +201,7 @@ static enum err pipeline_open(struct pipeline *pipeline, const struct options *o
     pthread_mutex_init(&pipeline->fault_mutex, NULL);
     pacing_init(&pipeline->pacing);
     budget_init(&pipeline->host, 0);
+    timeline_log_init(&pipeline->timelines);
     for (size_t i = 0; i < sizeof queues / sizeof *queues; i++)
         queue_init(queues[i]);
     TRY(make_event(&pipeline->stop_fd, error));
@@ -241,6 +242,7 @@ static enum err pipeline_equip(struct pipeline *pipeline, struct error *error) {
     TRY(artefact_cache_dir(options->cache_dir, &cache, error));
     pipeline->places = (struct artefact_places){cache, options->artefact_root};
     TRY(device_open(device, options->threads, &pipeline->device, error));
+    TRY(device_activity_start(pipeline->device, error));
     TRY(equip_memory(pipeline, error));
     TRY(leases_open(&pipeline->leases, error));
 fail:
@@ -264,6 +266,7 @@ static void pipeline_close(struct pipeline *pipeline) {
         if (fds[i] >= 0) close(fds[i]);
     budget_destroy(&pipeline->host);
     pacing_destroy(&pipeline->pacing);
+    timeline_log_destroy(&pipeline->timelines);
     pthread_mutex_destroy(&pipeline->fault_mutex);
 }
 
@@ -337,7 +340,8 @@ enum err prover_run(const struct options *options, struct error *error) {
     TRY(register_prover(&pipeline, error));
     log_info("prover started", log_number("prover", pipeline.prover_id),
              log_text("device", device_name(pipeline.device)),
-             log_text("description", device_description(pipeline.device)));
+             log_text("description", device_description(pipeline.device)),
+             log_text("busy_times", device_activity_source(pipeline.device)));
     start_all(&threads, &pipeline);
     join_all(&threads, &pipeline);
     say_goodbye(&pipeline);

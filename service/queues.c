@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 /* --- tasks --- */
@@ -28,8 +29,12 @@ void task_drop_witness(struct task *task, struct buffers *buffers) {
 /* --- queues --- */
 
 void queue_init(struct queue *queue) {
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&queue->mutex, NULL);
-    pthread_cond_init(&queue->changed, NULL);
+    pthread_cond_init(&queue->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
     queue->first = NULL;
     queue->is_closed = false;
 }
@@ -59,6 +64,21 @@ struct task *queue_pop(struct queue *queue) {
     pthread_mutex_unlock(&queue->mutex);
     if (task) task->next = NULL;
     return task;
+}
+
+bool queue_pop_within(struct queue *queue, int64_t ns, struct task **out) {
+    int64_t end = timing_now() + ns;
+    struct timespec until = {end / 1000000000, end % 1000000000};
+    int status = 0;
+    pthread_mutex_lock(&queue->mutex);
+    while (!queue->first && !queue->is_closed && status == 0)
+        status = pthread_cond_timedwait(&queue->changed, &queue->mutex, &until);
+    *out = queue->first;
+    if (*out) queue->first = (*out)->next;
+    bool is_over = queue->is_closed;
+    pthread_mutex_unlock(&queue->mutex);
+    if (*out) (*out)->next = NULL;
+    return *out || is_over;
 }
 
 void queue_close(struct queue *queue) {

@@ -19,7 +19,7 @@
 #include "service/leases.h"
 #include "service/options.h"
 #include "service/pacing.h"
-#include "service/timing.h"
+#include "service/timeline.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -90,6 +90,7 @@ struct task {
     struct error error;
     bool is_repeated; /* the database has been told before; its answer was lost */
     struct timing timing;
+    bool is_timed; /* the database has its steps */
 };
 
 /* Drops the witness: the buffer is wiped and free for another task. */
@@ -112,6 +113,9 @@ void queue_push(struct queue *queue, struct task *task);
 
 /* Waits for a task and takes the one with the lowest order; NULL once it is closed and empty. */
 struct task *queue_pop(struct queue *queue);
+
+/* The same, but waits for `ns` at most: false when nothing came. */
+bool queue_pop_within(struct queue *queue, int64_t ns, struct task **out);
 
 /* What is in it can still be popped; nothing may be pushed any more. */
 void queue_close(struct queue *queue);
@@ -138,6 +142,8 @@ struct pipeline {
     int dispatcher_wake;  /* eventfd: room, a circuit, or stopping */
     int loader_wake;      /* eventfd: look for wanted circuits now, or stopping */
     int heartbeat_stop;   /* eventfd: all leases have ended */
+
+    struct timeline_log timelines; /* of the GPU workers, until they are recorded */
 
     pthread_mutex_t fault_mutex;
     struct error fault; /* why the process has to end; the first one counts */

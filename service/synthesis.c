@@ -1,4 +1,5 @@
 #include "service/synthesis.h"
+#include "service/faults.h"
 #include "service/stages.h"
 
 #include <errno.h>
@@ -139,14 +140,17 @@ static enum err keep_publics(struct task *task, struct error *error) {
 static enum err synthesize(const struct stage_thread *self, struct task *task,
                            struct error *error) {
     int64_t limit = READ_LIMIT_NS + (int64_t)task->buffer->capacity * READ_NS_PER_BYTE;
-    int64_t at = timing_now();
     enum err rc;
+    fault_sleep("synthesis_wait");
+    int64_t at = timing_end(&task->timing, STEP_SYNTHESIS_WAIT, self->worker, task->queued_ns);
     lease_step(&task->lease, "read_witness", limit);
     TRY(read_witness(self->pipeline, task, error));
+    fault_sleep("read_witness");
     at = timing_end(&task->timing, STEP_READ_WITNESS, self->worker, at);
     lease_step(&task->lease, "check_witness", limit);
     TRY(witness_check(task->buffer, task->circuit->zkey, &task->wtns, error));
     TRY(keep_publics(task, error));
+    fault_sleep("check_witness");
     task->queued_ns = timing_end(&task->timing, STEP_CHECK_WITNESS, self->worker, at);
 fail:
     claim_rows_release(task->claim);

@@ -218,6 +218,7 @@ static enum err cpu_start(struct key *key, const struct scalar *const *witnesses
     p->base.key = key;
     p->blinding = *blinding;
     pthread_mutex_lock(&device->turn);
+    p->base.slot_ns = now_ns();
     rc = compute(p, device->pool, witnesses[0], error);
     pthread_mutex_unlock(&device->turn);
     if (rc != ERR_NONE) {
@@ -261,4 +262,5 @@ const struct backend cpu_backend = {
     .wait_inputs = cpu_wait,
     .wait_device = cpu_wait,
     .finish = cpu_finish,
+    .span_kind = ACTIVITY_CPU_SPAN,
 };
