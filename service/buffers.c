@@ -1,4 +1,5 @@
 #include "service/buffers.h"
+#include "service/faults.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -42,10 +43,23 @@ static void keep_out_of_core_dumps(const uint8_t *bytes, size_t n, int advice) {
 
 /* --- places: all of this with `making`, and the place taken --- */
 
+static enum err get_memory(struct device *device, size_t bytes, void **out, struct error *error) {
+    if (!fault_switch("PROVERQ_PAGEABLE")) return device_host_alloc(device, bytes, out, error);
+    *out = calloc(1, bytes);
+    return *out ? ERR_NONE : error_set(error, ERR_HOST_MEMORY, "out of memory");
+}
+
+static void free_memory(struct device *device, uint8_t *bytes) {
+    if (fault_switch("PROVERQ_PAGEABLE"))
+        free(bytes);
+    else
+        device_host_free(device, bytes);
+}
+
 static void empty(struct buffers *buffers, struct buffer *buffer) {
     if (!buffer->bytes) return;
     keep_out_of_core_dumps(buffer->bytes, buffer->capacity, MADV_DODUMP);
-    device_host_free(buffers->device, buffer->bytes);
+    free_memory(buffers->device, buffer->bytes);
     budget_give_back(buffers->budget, buffer->capacity);
     buffer->bytes = NULL;
     buffer->capacity = 0;
@@ -57,7 +71,7 @@ static enum err fill(struct buffers *buffers, struct buffer *buffer, size_t byte
     void *memory = NULL;
     if (!budget_reserve(buffers->budget, bytes))
         return error_set(error, ERR_HOST_MEMORY, "the budget for witnesses is spent");
-    enum err rc = device_host_alloc(buffers->device, bytes, &memory, error);
+    enum err rc = get_memory(buffers->device, bytes, &memory, error);
     if (rc != ERR_NONE) {
         budget_give_back(buffers->budget, bytes);
         return rc;

@@ -5,6 +5,7 @@
 
 #include <poll.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum {
     CLAIMABLE_MAX = 4096,
@@ -92,31 +93,90 @@ fail:
 
 static void wait_for_room(struct dispatcher *self, int ms);
 
+/* Tries once; false: there is no place for the task yet. */
+static bool try_dispatch(struct dispatcher *self, struct task *task, int64_t waiting_ns) {
+    struct pipeline *pipeline = self->pipeline;
+    struct error error;
+    bool placed;
+    if (pipeline_is_over(pipeline, task)) return true;
+    int64_t start = timing_now();
+    enum err rc = place(self, task, &placed, &error);
+    if (rc == ERR_DEVICE_FAULT) pipeline_fault(pipeline, &error);
+    if (rc != ERR_NONE) {
+        pipeline_give_up(pipeline, task, &error);
+        return true;
+    }
+    if (!placed) return false;
+    if (waiting_ns)
+        timing_add(&task->timing, STEP_MEMORY_WAIT, WORKER_DISPATCHER, waiting_ns, start);
+    task->queued_ns = timing_now();
+    queue_push(&pipeline->synthesis, task);
+    return true;
+}
+
 /* Waits until the task has its place; nothing behind it gets one, and nothing is claimed meanwhile.
  * What is in hand needs nothing more from us, so it ends, and then there is room. */
 static void dispatch(struct dispatcher *self, struct task *task) {
-    struct pipeline *pipeline = self->pipeline;
-    struct error error;
-    int64_t waiting_ns = 0;
-    for (bool placed = false; !placed;) {
-        if (pipeline_is_over(pipeline, task)) return;
-        int64_t start = timing_now();
-        enum err rc = place(self, task, &placed, &error);
-        if (rc == ERR_DEVICE_FAULT) pipeline_fault(pipeline, &error);
-        if (rc != ERR_NONE) {
-            pipeline_give_up(pipeline, task, &error);
-            return;
-        }
-        if (placed && waiting_ns)
-            timing_add(&task->timing, STEP_MEMORY_WAIT, WORKER_DISPATCHER, waiting_ns, start);
-        if (placed) break;
-        if (!waiting_ns) waiting_ns = start;
-        self->is_cautious = true;
+    if (try_dispatch(self, task, 0)) return;
+    int64_t start = timing_now();
+    self->is_cautious = true;
+    do
         wait_for_room(self, MEMORY_WAIT_MS);
-    }
-    task->queued_ns = timing_now();
-    queue_push(&pipeline->synthesis, task);
+    while (!try_dispatch(self, task, start));
 }
+
+/* --- what order is worth: partitions that race each other for their memory --- */
+
+#ifdef PROVERQ_FAULTS
+
+struct racer {
+    struct dispatcher *dispatcher;
+    struct task *task;
+};
+
+static atomic_int racers;
+
+static void *race(void *arg) {
+    struct racer *racer = arg;
+    int64_t start = 0;
+    unsigned seed = (unsigned)racer->task->order;
+    do {
+        (void)usleep((unsigned)rand_r(&seed) % 1000);
+        if (!start) start = timing_now();
+    } while (!try_dispatch(racer->dispatcher, racer->task, start));
+    atomic_fetch_sub(&racers, 1);
+    free(racer);
+    return NULL;
+}
+
+/* False: it does not race. */
+static bool start_racer(struct dispatcher *self, struct task *task) {
+    pthread_t thread;
+    struct racer *racer = fault_switch("PROVERQ_RACING") ? malloc(sizeof *racer) : NULL;
+    if (!racer) return false;
+    *racer = (struct racer){self, task};
+    atomic_fetch_add(&racers, 1);
+    if (pthread_create(&thread, NULL, race, racer) == 0) return pthread_detach(thread) == 0;
+    atomic_fetch_sub(&racers, 1);
+    free(racer);
+    return false;
+}
+
+static void end_racers(void) {
+    while (atomic_load(&racers) > 0)
+        (void)usleep(1000);
+}
+
+#else
+
+static bool start_racer(struct dispatcher *self, struct task *task) {
+    (void)self, (void)task;
+    return false;
+}
+
+static void end_racers(void) {}
+
+#endif
 
 /* --- claiming --- */
 
@@ -129,7 +189,9 @@ static int least(int a, int b) {
 static int room(struct dispatcher *self) {
     struct pipeline *pipeline = self->pipeline;
     int group = least((int)pipeline->options->group_claims, PACING_MOST);
-    int ahead = pacing_depth(&pipeline->pacing, SYNTHESIS_THREADS) - atomic_load(&pipeline->ahead);
+    int fixed = fault_switch("PROVERQ_DEPTH");
+    int depth = fixed ? fixed : pacing_depth(&pipeline->pacing, SYNTHESIS_THREADS);
+    int ahead = depth - atomic_load(&pipeline->ahead);
     int most = least((int)buffers_free_count(pipeline->buffers),
                      TASKS_MAX - atomic_load(&pipeline->in_hand));
     if (group > 1) return ahead > 0 && most >= group ? group : 0;
@@ -201,7 +263,7 @@ static enum err claim_some(struct dispatcher *self, int most, int *n, struct err
     *n = begin_tasks(self, rows, start, tasks);
     self->is_cautious = false;
     for (int i = 0; i < *n; i++)
-        dispatch(self, tasks[i]);
+        if (!start_racer(self, tasks[i])) dispatch(self, tasks[i]);
 fail:
     claim_rows_release(rows);
     return rc;
@@ -313,6 +375,7 @@ void *dispatcher_main(void *arg) {
         enum err rc = step(&self, &error);
         if (rc != ERR_NONE && !atomic_load(&pipeline->stopping)) recover(&self, rc, &error);
     }
+    end_racers();
     queue_close(&pipeline->synthesis);
     return NULL;
 }

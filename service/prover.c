@@ -1,4 +1,5 @@
 #include "service/prover.h"
+#include "service/faults.h"
 #include "service/log.h"
 #include "service/migrate.h"
 #include "service/stages.h"
@@ -20,6 +21,7 @@ enum { DISPATCHER_STATEMENTS_MAX = 16 };
 
 /* The threads, by stage, in the order in which they are ended. */
 struct threads {
+    int n_gpu;
     struct stage_thread dispatcher, loader, record, heartbeat;
     struct stage_thread synthesis[SYNTHESIS_THREADS], gpu[GPU_THREADS], finish[FINISH_THREADS];
 };
@@ -288,7 +290,9 @@ static void start_all(struct threads *threads, struct pipeline *pipeline) {
     start(&threads->record, pipeline, record_main, WORKER_RECORD);
     for (int i = 0; i < FINISH_THREADS; i++)
         start(&threads->finish[i], pipeline, finish_main, WORKER_FINISH + i);
-    for (int i = 0; i < GPU_THREADS; i++)
+    int workers = fault_switch("PROVERQ_WORKERS");
+    threads->n_gpu = workers > 0 && workers < GPU_THREADS ? workers : GPU_THREADS;
+    for (int i = 0; i < threads->n_gpu; i++)
         start(&threads->gpu[i], pipeline, gpu_worker_main, WORKER_GPU + i);
     for (int i = 0; i < SYNTHESIS_THREADS; i++)
         start(&threads->synthesis[i], pipeline, synthesis_main, WORKER_SYNTHESIS + i);
@@ -307,7 +311,7 @@ static void join_all(struct threads *threads, struct pipeline *pipeline) {
     join(&threads->dispatcher, 1);
     join(threads->synthesis, SYNTHESIS_THREADS);
     queue_close(&pipeline->gpu);
-    join(threads->gpu, GPU_THREADS);
+    join(threads->gpu, threads->n_gpu);
     queue_close(&pipeline->finish);
     join(threads->finish, FINISH_THREADS);
     queue_close(&pipeline->record);
