@@ -49,6 +49,12 @@ alter table proverq.prover add column activity_until timestamptz;
 comment on column proverq.prover.activity_until is 'Up to when (the prover''s clock) it is recorded when its device was busy; null: nothing yet.';
 
 -- It becomes one with other columns.
-drop view if exists proverq.step_stats;
+do $$
+begin
+    if to_regclass('proverq.step_stats') is not null then
+        drop view proverq.step_stats;
+    end if;
+end
+$$;
 
 insert into proverq.schema_migration (version, name, breaking) values (3, 'evidence', false);

@@ -1,3 +1,4 @@
+-- Without JIT: the planner cannot know how few gaps there are, and compiling takes longer than running.
 -- Whose fault is a gap? That of the partition which ran next on the device: the gap is cut where the steps of that partition begin
 -- and end, and each piece is named after the step. Before its claim, the piece is no_work until the job was ready, then claim.
 -- While it waited for a worker, the piece belongs to what that worker did, unless it was idle.
@@ -9,7 +10,7 @@ create or replace function proverq.device_gaps_between(from_time timestamptz, to
 returns table (prover_id int, device text, started_at timestamptz, duration bigint, cause text,
                job_seq bigint, partition_idx int, attempt int, worker smallint)
 language sql stable
-set search_path = pg_catalog, proverq, pg_temp
+set search_path = pg_catalog, proverq, pg_temp set jit = off
 as $$
     with known as materialized (
         select p.prover_id, p.device, greatest(from_time, p.started_at) as lo, least(to_time, p.activity_until) as hi

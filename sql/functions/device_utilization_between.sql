@@ -3,7 +3,7 @@ create or replace function proverq.device_utilization_between(from_time timestam
 returns table (prover_id int, device text, bucket timestamptz, kernel_busy double precision, copy_busy double precision,
                span_busy double precision, worker_busy double precision)
 language sql stable
-set search_path = pg_catalog, proverq, pg_temp
+set search_path = pg_catalog, proverq, pg_temp set jit = off
 as $$
     with known as materialized (
         select p.prover_id, p.device, greatest(from_time, p.started_at) as lo, least(to_time, p.activity_until) as hi

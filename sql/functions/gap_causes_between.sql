@@ -1,7 +1,7 @@
 create or replace function proverq.gap_causes_between(from_time timestamptz, to_time timestamptz)
 returns table (prover_id int, device text, cause text, gaps bigint, total bigint, max bigint, share double precision, of_time double precision)
 language sql stable
-set search_path = pg_catalog, proverq, pg_temp
+set search_path = pg_catalog, proverq, pg_temp set jit = off
 as $$
     with cause as (
         select g.prover_id, g.device, g.cause, count(*) as gaps, sum(g.duration)::bigint as total, max(g.duration) as max

@@ -3,7 +3,7 @@ create or replace function proverq.step_stats_between(from_time timestamptz, to_
 returns table (step text, circuit text, device text, count bigint, p50 bigint, p95 bigint, p99 bigint, max bigint, total bigint,
                window_start timestamptz, window_end timestamptz)
 language sql stable
-set search_path = pg_catalog, proverq, pg_temp
+set search_path = pg_catalog, proverq, pg_temp set jit = off
 as $$
     select coalesce(s.name, t.step::text), j.circuit, t.device, count(*),
            percentile_disc(0.5) within group (order by t.duration), percentile_disc(0.95) within group (order by t.duration),

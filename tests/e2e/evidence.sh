@@ -50,9 +50,9 @@ tiled() {
              (select sum(extract(epoch from least(started_at + duration * interval '1 us', '$stop') - greatest(started_at, '$start')) * 1e6) as total
               from proverq.device_activity where started_at < '$stop' and started_at + duration * interval '1 us' > '$start') a")"
     is "nothing is unknown" t "$(sql -c "select coalesce(sum(share) filter (where cause = 'other'), 0) <= 0.005 from proverq.gap_causes")"
-    is "a bucket is 0.2 s, and none is over the top" t "$(sql -c "
-        select bool_and(span_busy between 0 and 1 and worker_busy between 0 and 1 and kernel_busy is null and step in ('0.2', '0.2 s'::interval::text) is not null)
-        from (select *, '0.2'::text as step from proverq.device_utilization) u")"
+    is "a bucket is 0.2 s, and none is over the top" "1 00:00:00.2 t" "$(sql -F ' ' -c "
+        select count(distinct step), min(step), bool_and(span_busy between 0 and 1 and worker_busy between 0 and 1 and kernel_busy is null)
+        from (select *, coalesce(lead(bucket) over (order by bucket) - bucket, '0.2 s') as step from proverq.device_utilization) u")"
     is "utilization adds up to the busy time" t "$(sql -c "
         select abs(sum(span_busy) * 0.2 - (select sum(busy) / 1e9 from proverq.device_activity)) < 0.05 from proverq.device_utilization")"
     is "a job's timeline begins unclaimed and ends recorded" "unclaimed record" "$(sql -c "
