@@ -7,7 +7,6 @@ source "$(dirname "$0")/service_lib.sh"
 
 own=$root/tests/circuits
 # Small and large ones, of both curves; the same key under two names is two circuits, with a key on the device each.
-kinds=(factor381 semaphore4-d20 merkle range factor)
 names=(factor381 semaphore4-d20 merkle range factor factor381-b semaphore4-d20-b merkle-b range-b factor-b)
 
 # What belongs to a circuit, whichever its name.
@@ -73,7 +72,7 @@ order() {
     ok "ten circuits are added" add_ten
     reset
     for ((i = 0; i < 40; i++)); do put "${names[(i * 7) % 10]}" $((i % 5 + 1)) "priority => $((i % 3))"; done >"$work/jobs"
-    begin_finalizer
+    begin_finalizer --log-level info
     begin_prover prover-1
     begin_prover prover-2
     all_finished "40 jobs of ten circuits, three priorities and two curves are finished" 120
@@ -121,14 +120,14 @@ memory() {
     device=$(device_bytes)
     reset
     for ((i = 0; i < 40; i++)); do put "${names[(i * 3) % 10]}" 2; done >"$work/jobs"
-    begin_finalizer
+    begin_finalizer --log-level info
     begin_prover prover-1 --device-memory "$device" --host-memory $((device + witnesses))
     all_finished "40 jobs of ten circuits whose keys do not fit at once are finished" 120
     is "none was tried twice" 80 "$(sql -c "select count(*) from proverq.partition where state = 'proved' and attempt = 1")"
     ends_well "the prover" prover-1
     at_most "keys made room for each other" 5 "$(figure prover-1 keys_evicted)"
     at_most "the device's bound was never exceeded" "$(figure prover-1 device_bytes_peak)" "$device"
-    at_most "nor that of the witnesses" "$(figure prover-1 witness_bytes_peak)" $witnesses
+    at_most "nor that of the witnesses" "$(figure prover-1 witness_bytes_peak)" "$witnesses"
     end finalizer
 }
 at_most() {
@@ -141,11 +140,11 @@ groups() {
     local size device
     ok "ten circuits are added" add_ten
     device=$(device_bytes)
-    begin_finalizer
+    begin_finalizer --log-level info
     for size in 0 8; do
         reset
         alternate 24
-        begin_prover "group-$size" --device-memory "$device" --group-claims $size
+        begin_prover "group-$size" --device-memory "$device" --group-claims "$size"
         all_finished "24 jobs of two circuits in turn are finished (groups of $size)" 120
         ends_well "the prover" "group-$size"
     done
@@ -183,9 +182,9 @@ shutdown() {
     wait "${pids[prover-2]}" 2>/dev/null
     status=$?
     unset 'pids[prover-2]'
-    is "a second signal ends it at once" 1 $status
+    is "a second signal ends it at once" 1 "$status"
     ok "and it says so" grep -q 'a second signal' "$work/prover-2.log"
-    begin_finalizer
+    begin_finalizer --log-level info
     begin_prover prover-3 --lease 3s
     eventually "what it held is proved when its leases are over" 120 "select state = 'finished' from proverq.job where job_seq = $job"
     end prover-3
