@@ -285,7 +285,7 @@ struct instance {
     std::vector<uint32_t> limbs;
 
     const uint32_t *scalar(uint32_t i) const {
-        return &limbs[8 * i];
+        return limbs.data() + 8 * i;
     }
     /* What msm_sort does, by the library's sort. */
     void sort() {
@@ -310,8 +310,8 @@ static std::vector<affine<F>> tables_of(const struct msm_shape &shape,
     table.resize((size_t)shape.n * shape.tables);
     for (unsigned j = 1; j < shape.tables; j++)
         for (uint32_t first = 0; first < 3; first++)
-            msm_double_run(&table[(j - 1) * shape.n], &table[j * shape.n], work.data(), first, 3u,
-                           shape.n, shape.window_bits * shape.sets);
+            msm_double_run(table.data() + (j - 1) * shape.n, table.data() + j * shape.n,
+                           work.data(), first, 3u, shape.n, shape.window_bits * shape.sets);
     return table;
 }
 
