@@ -1,6 +1,6 @@
 /* When a device was busy: intervals in which kernels or copies ran, merged over all streams.
  *
- * Records come from the device's own clock (CUPTI, see cuda/activity.cu) or, where there are none,
+ * Records come from the device's own clock (CUPTI, see cuda/records.cu) or, where there are none,
  * from the steps of the proofs; in any order, up to seconds late. They are reduced to intervals:
  * records of a kind that overlap, or are less than ACTIVITY_TOLERANCE_NS apart, become one, and the
  * time in it that some record covers is counted exactly. Private to gpu/ and its tests; users have

@@ -3,7 +3,7 @@
  * Locks: `loading` (one key is loaded at a time) before `lock` (everything else in a device).
  * Nothing that waits for a proof is called under `lock`.
  */
-#include "gpu/cuda/activity.cuh"
+#include "gpu/cuda/records.cuh"
 #include "gpu/cuda/slot.cuh"
 
 #include <pthread.h>

@@ -41,6 +41,24 @@ START_TEST(what_is_in_a_closed_queue_can_still_be_popped) {
 }
 END_TEST
 
+START_TEST(a_wait_ends_with_a_task_with_the_end_or_with_its_time) {
+    struct task task = {.order = 7}, *got = &task;
+    struct queue queue;
+    queue_init(&queue);
+    int64_t start = timing_now();
+    ck_assert(!queue_pop_within(&queue, 30000000, &got));
+    ck_assert_ptr_null(got);
+    ck_assert_int_ge(timing_now() - start, 30000000);
+    queue_push(&queue, &task);
+    ck_assert(queue_pop_within(&queue, INT64_C(60000000000), &got));
+    ck_assert_ptr_eq(got, &task);
+    queue_close(&queue);
+    ck_assert(queue_pop_within(&queue, INT64_C(60000000000), &got));
+    ck_assert_ptr_null(got);
+    queue_destroy(&queue);
+}
+END_TEST
+
 enum { THREADS = 4, MANY = 20000 };
 
 struct consumer {
@@ -291,6 +309,7 @@ int main(void) {
     TCase *queues = tcase_create("queues");
     tcase_add_test(queues, the_lowest_claim_goes_first);
     tcase_add_test(queues, what_is_in_a_closed_queue_can_still_be_popped);
+    tcase_add_test(queues, a_wait_ends_with_a_task_with_the_end_or_with_its_time);
     tcase_add_test(queues, each_task_is_popped_by_exactly_one_thread);
     suite_add_tcase(suite, queues);
     TCase *tasks = tcase_create("tasks");

@@ -1,4 +1,4 @@
-#include "gpu/cuda/activity.cuh"
+#include "gpu/cuda/records.cuh"
 
 #include <cuda_runtime.h>
 #include <cupti.h>

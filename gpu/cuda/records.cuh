@@ -5,8 +5,8 @@
  * device's time stamps with the clock that we give it. One device per process: the state is the
  * process's. Source: NVIDIA, CUPTI documentation, "CUPTI Activity API" (asynchronous buffering).
  */
-#ifndef PROVERQ_CUDA_ACTIVITY_CUH
-#define PROVERQ_CUDA_ACTIVITY_CUH
+#ifndef PROVERQ_CUDA_RECORDS_CUH
+#define PROVERQ_CUDA_RECORDS_CUH
 
 extern "C" {
 #include "gpu/backend.h"
