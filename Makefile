@@ -108,7 +108,7 @@ sanitizers: ## the unit tests under ASan and UBSan, those with threads under TSa
 	tests/check.sh sanitizers
 
 # --- for people ---------------------------------------------------------------------------------------
-.PHONY: help deps demo demo-stop bench clean
+.PHONY: help deps demo demo-stop bench bench-pipeline clean
 demo: ## see it work: builds, starts a private PostgreSQL in .demo/, proves real jobs
 	contrib/scripts/demo.sh
 
@@ -117,6 +117,9 @@ demo-stop: ## stop what `make demo` started and remove .demo/
 
 bench: build $(B)/tests/bench/make_circuit ## proverq against snarkjs (and rapidsnark, if it is on PATH), each proof verified
 	tests/bench/compare.sh $(CASES)
+
+bench-pipeline: build $(B)/proverq-faults $(B)/tests/bench/make_circuit ## the whole service: as shipped and disturbed; DEVICE=cuda:0, RUNS="backlog small experiment"
+	tests/bench/pipeline.sh $(RUNS)
 
 deps: ## install the Debian or Ubuntu packages that are missing
 	contrib/scripts/install-packages.sh

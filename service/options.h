@@ -94,6 +94,15 @@ enum command {
       "largest artefact that is stored in the database")                                           \
     X(r1cs, STRING, "r1cs", "FILE", "", FOR(COMMAND_CIRCUIT_ADD),                                  \
       "the circuit's constraints, so that a bad witness is told which one it breaks")              \
+    X(host_memory, SIZE, "host-memory", "SIZE", "0", FOR_PROVERS,                                  \
+      "memory for witnesses, and on the CPU for keys and proofs; `serve` divides it among its "    \
+      "provers (0: half of the machine's)")                                                        \
+    X(device_memory, SIZE, "device-memory", "SIZE", "0", FOR_PROVERS,                              \
+      "memory of each device for keys and proofs; keys that do not fit take turns (0: all that "   \
+      "there is; on the CPU three quarters of --host-memory)")                                     \
+    X(group_claims, COUNT, "group-claims", "N", "0", FOR_PROVERS,                                  \
+      "claim N partitions (at most 32) at a time and prove those of a circuit together; for "      \
+      "circuits that alternate but whose keys do not fit on the device at once (0: strict order)") \
     X(lease_ms, DURATION, "lease", "TIME", "30s", FOR_PROVERS,                                     \
       "time after which the work of a prover that died is given to another")                       \
     X(poll_ms, DURATION, "poll", "TIME", "1s", FOR_DAEMONS,                                        \

@@ -7,9 +7,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* From the rows of a claim to the next stage: memory for the witness, at most. */
-#define CLAIM_LIMIT_NS INT64_C(60000000000)
-
 /* --- tasks --- */
 
 void claim_rows_release(struct claim_rows *rows) {
@@ -106,7 +103,7 @@ void pipeline_begin(struct pipeline *pipeline, struct task *task) {
     atomic_fetch_add(&pipeline->in_hand, 1);
     atomic_fetch_add(&pipeline->ahead, 1);
     task->is_ahead = true;
-    lease_step(&task->lease, "claim", CLAIM_LIMIT_NS);
+    lease_step(&task->lease, "claim", LEASE_NO_DEADLINE);
     leases_add(pipeline->leases, &task->lease);
 }
 
@@ -118,8 +115,22 @@ void pipeline_end(struct pipeline *pipeline, struct task *task) {
     free(task);
 }
 
+/* From the beginning of the first of these steps to the end of the last; -1 without any. */
+static int64_t took(const struct timing *timing, enum step first, enum step last) {
+    int64_t start = INT64_MAX, end = INT64_MIN;
+    for (size_t i = 0; i < timing->n; i++) {
+        const struct timing_span *span = &timing->spans[i];
+        if (span->step < first || span->step > last) continue;
+        if (span->start_ns < start) start = span->start_ns;
+        if (span->start_ns + span->duration_ns > end) end = span->start_ns + span->duration_ns;
+    }
+    return end < start ? -1 : end - start;
+}
+
 void pipeline_room(struct pipeline *pipeline, struct task *task) {
     if (!task->is_ahead) return;
+    pacing_synthesized(&pipeline->pacing,
+                       took(&task->timing, STEP_READ_WITNESS, STEP_CHECK_WITNESS));
     task->is_ahead = false;
     atomic_fetch_sub(&pipeline->ahead, 1);
     wake_up(pipeline->dispatcher_wake);
@@ -128,14 +139,20 @@ void pipeline_room(struct pipeline *pipeline, struct task *task) {
 static void to_record(struct pipeline *pipeline, struct task *task, enum outcome outcome) {
     task->outcome = outcome;
     task_drop_witness(task, pipeline->buffers);
+    if (task->has_key) keyring_leave(pipeline->keyring, task->circuit);
+    task->has_key = false;
     pipeline_room(pipeline, task);
-    wake_up(pipeline->dispatcher_wake); /* a buffer is free */
+    wake_up(pipeline->dispatcher_wake); /* a buffer is free, and perhaps a key */
     task->queued_ns = timing_now();
     lease_step(&task->lease, "record", LEASE_NO_DEADLINE);
     queue_push(&pipeline->record, task);
 }
 
+/* Proofs overlap on a device with slots: a busy one gives a proof in half of the time that one takes
+ * there. */
 void pipeline_proved(struct pipeline *pipeline, struct task *task) {
+    pacing_proved(&pipeline->pacing,
+                  took(&task->timing, STEP_COPY_IN, STEP_COPY_OUT) / PROVE_SLOTS);
     to_record(pipeline, task, OUTCOME_PROOF);
 }
 

@@ -18,6 +18,7 @@
 #include "service/keyring.h"
 #include "service/leases.h"
 #include "service/options.h"
+#include "service/pacing.h"
 #include "service/timeline.h"
 
 #include <pthread.h>
@@ -25,16 +26,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Partitions that are claimed and have not reached the device: enough that a device never waits
- * for a claim, few enough that the others find work too. */
-enum { TASKS_AHEAD = 4 };
-
 /* Threads of a stage; the others have one. There are as many GPU workers as device slots. */
 enum { SYNTHESIS_THREADS = 2, GPU_THREADS = PROVE_SLOTS, FINISH_THREADS = 2 };
 
 /* Witness buffers: a task keeps its own until its proof is verified, so that a mismatch can be
- * traced to the witness. */
-enum { BUFFERS = TASKS_AHEAD + GPU_THREADS + FINISH_THREADS };
+ * traced to the witness. As many as could be used at once, and those made before the first claim. */
+enum {
+    BUFFERS = PACING_MOST + GPU_THREADS + FINISH_THREADS,
+    BUFFERS_FIRST = PACING_FIRST + GPU_THREADS + FINISH_THREADS,
+};
 
 /* Partitions in hand at most, those included that wait to be recorded. */
 enum { TASKS_MAX = 64 };
@@ -71,6 +71,7 @@ struct task {
     int64_t job;
     int32_t partition, attempt;
     struct held *circuit;     /* the keyring's */
+    bool has_key;             /* and its key stays on the device, until it is recorded */
     struct lease lease;       /* registered from the claim until it is recorded */
     struct claim_rows *claim; /* until the witness is read */
     const uint8_t *witness;   /* in the claim's rows; NULL: `path` */
@@ -127,12 +128,14 @@ struct pipeline {
     struct device *device;
     int32_t prover_id;
     struct keyring *keyring;
+    struct budget host; /* for witness buffers */
     struct buffers *buffers;
+    struct pacing pacing;
     struct leases *leases;
     struct queue synthesis, gpu, finish, record;
 
     atomic_int in_hand;   /* tasks, at most TASKS_MAX */
-    atomic_int ahead;     /* those before the device, at most TASKS_AHEAD */
+    atomic_int ahead;     /* those before the device: see pacing.h */
     atomic_bool loaded;   /* the circuits that had work when the prover started */
     atomic_bool stopping; /* nothing new goes to the device */
     int stop_fd;          /* readable for ever once stopping */
@@ -149,7 +152,8 @@ struct pipeline {
     struct db *dispatcher_db, *listen_db, *loader_db, *record_db, *heartbeat_db;
 };
 
-/* The task is no longer ahead of the device: there is room for another. */
+/* The task is no longer ahead of the device: there is room for another. How long its witness took is
+ * known by now. */
 void pipeline_room(struct pipeline *pipeline, struct task *task);
 
 /* Sends a task with a verified proof to be recorded. */

@@ -13,6 +13,7 @@
 #define STEP_TABLE(X)                                                                              \
     /* before the device */                                                                        \
     X(STEP_CLAIM, 10, "claim", "the partition is claimed in the database")                         \
+    X(STEP_MEMORY_WAIT, 11, "memory_wait", "a witness buffer or room for the key is waited for")   \
     X(STEP_FETCH_KEY, 20, "fetch_key", "the proving key comes from the database into the cache")   \
     X(STEP_CHECK_KEY, 21, "check_key", "every point of the proving key is checked")                \
     X(STEP_LOAD_KEY, 22, "load_key", "the proving key goes to the device")                         \

@@ -65,7 +65,7 @@ main_job() {
 claims_in_order() {
     is "each prover claimed in order" 0 "$(sql -c "
         select count(*)
-        from (select t.job_seq, t.partition_idx, lag((t.job_seq, t.partition_idx)) over (partition by t.prover_id order by t.started_at) as before
+        from (select t.job_seq, t.partition_idx, lag((t.job_seq, t.partition_idx)) over (partition by t.prover_id order by t.started_at, t.job_seq, t.partition_idx) as before
               from proverq.timings t where t.step = 'claim' and t.job_seq is not null) c
         where c.before > (c.job_seq, c.partition_idx)")"
     local most

@@ -52,7 +52,9 @@ static void setup(void) {
     pipeline.loader_wake = eventfd(0, EFD_NONBLOCK);
     must(leases_open(&pipeline.leases, &error));
     must(device_open("cpu", 1, &pipeline.device, &error));
-    must(buffers_open(pipeline.device, 1, &pipeline.buffers, &error));
+    budget_init(&pipeline.host, BUDGET_UNLIMITED);
+    pacing_init(&pipeline.pacing);
+    must(buffers_open(pipeline.device, &pipeline.host, 1, &pipeline.buffers, &error));
     open_circuit();
 }
 
