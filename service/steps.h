@@ -15,8 +15,11 @@
     X(STEP_FETCH_KEY, 20, "fetch_key", "the proving key comes from the database into the cache")   \
     X(STEP_CHECK_KEY, 21, "check_key", "every point of the proving key is checked")                \
     X(STEP_LOAD_KEY, 22, "load_key", "the proving key goes to the device")                         \
+    X(STEP_FETCH_CALCULATOR, 23, "fetch_calculator",                                               \
+      "the compiled calculator comes from the database into the cache")                            \
     X(STEP_READ_WITNESS, 30, "read_witness", "the witness is read from the row or the file")       \
     X(STEP_CHECK_WITNESS, 31, "check_witness", "the witness is checked against the circuit")       \
+    X(STEP_COMPUTE_WITNESS, 32, "compute_witness", "the witness is computed from the inputs")      \
     X(STEP_QUEUE_WAIT, 40, "queue_wait", "the witness waits for a slot on the device")             \
     /* on the device: gpu/prover.h */                                                              \
     X(STEP_COPY_IN, 50, "copy_in", "the witness goes to the device")                               \
