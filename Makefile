@@ -21,16 +21,16 @@ WARN     := -Wall -Wextra -Wconversion -Wshadow -Werror   # a conversion that lo
 WARN     += -Wstrict-prototypes -Wmissing-prototypes      # what is not in a header is static
 WARN     += -Wwrite-strings -Wpointer-arith -Wundef -Wvla
 HARDEN   := -fstack-protector-strong -D_FORTIFY_SOURCE=2 -fPIE
-CPPFLAGS += -I. -I$(B)/gen -D_GNU_SOURCE $(shell pkg-config --cflags $(PKGS))
+override CPPFLAGS += -I. -I$(B)/gen -D_GNU_SOURCE $(shell pkg-config --cflags $(PKGS))
 CFLAGS   ?= -O3 -g
-CFLAGS   += -std=c11 $(WARN) $(HARDEN) -pthread -fno-strict-aliasing # zkey bytes are read as limbs
-LDFLAGS  += -pthread -pie -Wl,-z,relro,-z,now
-LDLIBS   += $(shell pkg-config --libs $(PKGS)) -lm -ldl -lrt
+override CFLAGS += -std=c11 $(WARN) $(HARDEN) -pthread -fno-strict-aliasing # zkey bytes are read as limbs
+override LDFLAGS += -pthread -pie -Wl,-z,relro,-z,now
+override LDLIBS += $(shell pkg-config --libs $(PKGS)) -lm -ldl -lrt
 ifneq ($(SAN),)
   SANFLAGS := -fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all
   # Instrumented code draws warnings that are false; the plain build is the one that must have none.
-  CFLAGS   := $(filter-out -D_FORTIFY_SOURCE=2 -Werror,$(CFLAGS)) -w $(SANFLAGS)
-  LDFLAGS  += $(SANFLAGS)
+  override CFLAGS := $(filter-out -D_FORTIFY_SOURCE=2 -Werror,$(CFLAGS)) -w $(SANFLAGS)
+  override LDFLAGS += $(SANFLAGS)
 endif
 ADX := $(if $(filter x86_64,$(shell uname -m)),-mbmi2 -madx)
 

@@ -24,15 +24,22 @@ enum err error_set(struct error *error, enum err code, const char *format, ...) 
     return code;
 }
 
+static void append(struct error *error, const char *text) {
+    size_t at = strlen(error->text), room = sizeof error->text - 1 - at, n = strlen(text);
+    if (n > room) n = room;
+    memcpy(error->text + at, text, n);
+    error->text[at + n] = 0;
+}
+
 enum err error_prefix(struct error *error, const char *format, ...) {
     char old[sizeof error->text];
     memcpy(old, error->text, sizeof old);
     va_list args;
     va_start(args, format);
-    int n = vsnprintf(error->text, sizeof error->text, format, args);
+    (void)vsnprintf(error->text, sizeof error->text, format, args);
     va_end(args);
-    if (n >= 0 && (size_t)n < sizeof error->text)
-        (void)snprintf(error->text + n, sizeof error->text - (size_t)n, ": %s", old);
+    append(error, ": ");
+    append(error, old);
     return error->code;
 }
 

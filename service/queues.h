@@ -96,6 +96,7 @@ struct task {
     struct proof proof; /* OUTCOME_PROOF: verified */
     enum outcome outcome;
     struct error error;
+    bool is_repeated; /* the database has been told before; its answer was lost */
     struct timing timing;
 };
 

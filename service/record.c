@@ -30,8 +30,12 @@ static void log_task(const struct task *task, const char *message) {
              log_number("attempt", task->attempt), log_text("circuit", task->circuit->name));
 }
 
+/* The answer to a statement may have been lost with the connection: then it was refused because it
+ * was recorded already, which is as good. */
 static void log_refused(const struct task *task) {
-    log_warn("the lease was taken away: the result is refused",
+    log_warn(task->is_repeated ? "the result was recorded before the connection was lost, or its "
+                                 "lease was taken away"
+                               : "the lease was taken away: the result is refused",
              log_text("code", error_name(ERR_LOST_LEASE)), log_number("job", task->job),
              log_number("partition", task->partition), log_number("attempt", task->attempt));
 }
@@ -150,6 +154,7 @@ static void record(struct pipeline *pipeline, struct task *task) {
     timing_to_columns(&task->timing, timing_wall_offset(), &timing);
     while ((rc = send_outcome(pipeline->record_db, task, &timing, &error)) != ERR_NONE) {
         if (rc == ERR_CONNECTION) {
+            task->is_repeated = true;
             if (reconnect(pipeline, &error) != ERR_NONE) break;
             continue;
         }

@@ -45,11 +45,13 @@ build() {
 
 # Runs each unit test; those of service/ find a PostgreSQL of their own by PROVERQ_TEST_DSN.
 unit() {
-    local test status=0
+    local test start wrong status=0
     for test in "$1"/tests/gpu/test_* "$1"/tests/service/test_*; do
         [[ -x $test && $test != *.[od] && ${test##*/} =~ ${2-} ]] || continue
-        echo "-- $test"
-        nice "$test" || { status=1; echo "   $test: exit status $?"; }
+        start=$SECONDS wrong=0
+        nice "$test" || wrong=$?
+        echo "-- $test: $((SECONDS - start)) s, exit status $wrong"
+        [ $wrong -eq 0 ] || status=1
     done
     return $status
 }
@@ -64,13 +66,15 @@ with_postgres() {
     return $status
 }
 
+# All unit tests under ASan and UBSan; under TSan those whose subject is threads.
 sanitizers() {
-    local status=0
+    local status=0 threads='_(pool|queues|leases|heartbeat|prover|backend_cpu|log)$' tests
     export CFLAGS='-O1 -g'
     nice make -j"$jobs" SAN=address,undefined tests || status=1
     unit build/san-address-undefined || status=1
-    nice make -j"$jobs" SAN=thread tests || status=1
-    unit build/san-thread 'pool|queue|prover|supervisor|log' || status=1
+    mapfile -t tests < <(printf '%s\n' tests/*/test_*.c | sed 's/\.c$//' | grep -E "$threads" | sed 's|^|build/san-thread/|')
+    nice make -j"$jobs" SAN=thread "${tests[@]}" || status=1
+    unit build/san-thread "$threads" || status=1
     return $status
 }
 

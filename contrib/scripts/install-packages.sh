@@ -15,7 +15,7 @@ packages_of() {
     case $1 in
     build) echo gcc make pkg-config libpq-dev libcurl4-openssl-dev libssl-dev libjansson-dev libmicrohttpd-dev ;;
     demo) echo postgresql postgresql-client curl jq python3 procps ;;
-    check) echo check libsubunit-dev libgmp-dev nodejs npm valgrind clang-format clang-tidy cppcheck shellcheck wabt git ;;
+    check) echo g++ check libsubunit-dev libgmp-dev nodejs npm valgrind clang-format clang-tidy cppcheck shellcheck wabt git ;;
     esac
 }
 
@@ -44,7 +44,7 @@ fi
 present() {
     case $1 in
     nodejs) command -v node ;;
-    npm | gcc | make | valgrind | clang-format | clang-tidy | cppcheck | shellcheck | curl | jq | python3 | git | pkg-config) command -v "$1" ;;
+    npm | gcc | g++ | make | valgrind | clang-format | clang-tidy | cppcheck | shellcheck | curl | jq | python3 | git | pkg-config) command -v "$1" ;;
     wabt) command -v wasm2c ;;
     procps) command -v pgrep ;;
     postgresql-client) command -v psql ;;

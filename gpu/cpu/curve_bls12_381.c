@@ -5,9 +5,10 @@
 #include "gpu/cpu/curve_start.inc"
 
 #include "gpu/cpu/bls12_381.inc"
+
 #include "gpu/cpu/bls12_381_pairing.inc"
-#include "gpu/cpu/subgroup.inc"
 #include "gpu/cpu/r1cs_check.inc"
 #include "gpu/cpu/setup.inc"
+#include "gpu/cpu/subgroup.inc"
 
 #include "gpu/cpu/table.inc"

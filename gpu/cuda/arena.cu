@@ -26,18 +26,17 @@ static enum err out_of_memory(size_t bytes, const char *what, struct error *erro
                      bytes);
 }
 
-/* An error that the context keeps comes back from a call that cannot fail by itself. */
-static bool sticky(void) {
-    return cudaDeviceSynchronize() != cudaSuccess;
-}
-
 enum err cuda_result(cudaError_t result, const char *what, struct error *error) {
     if (result == cudaSuccess) return ERR_NONE;
     (void)cudaGetLastError();
     if (result == cudaErrorMemoryAllocation)
         return error_set(error, ERR_DEVICE_MEMORY, "%s: the device is out of memory", what);
-    return error_set(error, ERR_DEVICE_FAULT, "%s: %s%s", what, cudaGetErrorString(result),
-                     sticky() ? "; the device is lost to this process, which must end" : "");
+    cudaError_t kept = cudaDeviceSynchronize(); /* what a lost context answers to everything */
+    if (kept == cudaSuccess)
+        return error_set(error, ERR_DEVICE_FAULT, "%s: %s", what, cudaGetErrorString(result));
+    return error_set(error, ERR_DEVICE_FAULT,
+                     "%s: %s; the device is lost to this process, which must end", what,
+                     cudaGetErrorString(kept));
 }
 
 enum err cuda_launched(const char *what, struct error *error) {

@@ -93,7 +93,7 @@ static __global__ void probe_kernel(void) {}
 
 static enum err describe(struct cuda_device *device, struct error *error) {
     enum err rc;
-    struct cudaDeviceProp p;
+    struct cudaDeviceProp p = {};
     size_t free_memory;
     TRY(cuda_result(cudaGetDeviceProperties(&p, device->index), "reading the device's properties",
                     error));

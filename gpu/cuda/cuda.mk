@@ -32,12 +32,18 @@ endif
 # Device code compiled for the host and tested there, with or without nvcc.
 CXX           ?= g++
 CUDA_TEST_BIN := $(patsubst %.cu,$(B)/%,$(wildcard tests/gpu/test_cuda_*.cu))
+ifeq ($(CUDA_SRC),)
+CUDA_TEST_BIN := $(filter-out %/test_cuda_backend,$(CUDA_TEST_BIN)) # links nvcc's objects, with a runtime of its own
+endif
 
 $(B)/tests/gpu/test_cuda_%.o: tests/gpu/test_cuda_%.cu
 	@mkdir -p $(@D)
 	$(CXX) -x c++ -std=c++17 -O2 -g -I. -Wall -Wextra -Werror -fPIE $(SANFLAGS) -MMD -MP -c -o $@ $<
 $(B)/tests/gpu/test_cuda_%: $(B)/tests/gpu/test_cuda_%.o $(CUDA_C_OBJ) $(B)/libproverq-gpu.a
 	$(CXX) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) $(LDLIBS) -lcheck -lsubunit -lgmp
+
+$(B)/tests/gpu/test_cuda_backend: $(B)/tests/gpu/test_cuda_backend.o $(B)/libcard.a
+	$(CXX) $(LDFLAGS) -o $@ $^ -lm -ldl -lrt -lcheck -lsubunit
 
 # --- on the card --------------------------------------------------------------------------------------
 # A program per part. They link the same objects as everything else but for those that include another
@@ -49,7 +55,7 @@ CARD_SRC   += tests/gpu/r1cs_builder.c $(wildcard tests/gpu-card/*.c)
 CARD_OBJ   := $(CARD_SRC:%.c=$(B)/%.o) $(CARD_CURVE:%.c=$(B)/%.portable.o) $(if $(ADX),$(CARD_CURVE:%.c=$(B)/%.adx.o))
 CARD_CHECK := $(patsubst %.cu,$(B)/%,$(wildcard tests/gpu-card/check_*.cu))
 CARD_BENCH := $(patsubst %.cu,$(B)/%,$(wildcard tests/bench/bench_*.cu))
-part        = $(patsubst bench_%,%,$(patsubst check_%,%,$(notdir $(1))))
+part        = $(patsubst %_gpu,%,$(patsubst bench_%,%,$(patsubst check_%,%,$(notdir $(1)))))
 chosen      = $(foreach p,$(1),$(if $(or $(if $(ONLY),,all),$(filter $(call part,$p),$(subst $(comma), ,$(ONLY)))),$p))
 
 $(CARD_LIB): $(CARD_OBJ) $(CUDA_OBJ)
@@ -61,9 +67,9 @@ check-gpu: $(call chosen,$(CARD_CHECK)) ## what only a card can show (5 minutes)
 	for program in $^; do "$$program"; done
 ifneq ($(or $(if $(ONLY),,all),$(filter sanitize,$(ONLY))),)
 	$(MAKE) $(CARD_CHECK)
-	for tool in memcheck racecheck; do for program in $(CARD_CHECK); do \
-	    compute-sanitizer --tool $$tool --error-exitcode 1 "$$program" small; done; done
+	for program in $(CARD_CHECK); do compute-sanitizer --tool memcheck --error-exitcode 1 "$$program" small; done
+	for part in ntt prove; do compute-sanitizer --tool racecheck --error-exitcode 1 $(B)/tests/gpu-card/check_$$part small; done
 endif
 
-bench-gpu: $(call chosen,$(CARD_BENCH)) ## times on a card, each result checked; ONLY="ntt msm prove_gpu"
+bench-gpu: $(call chosen,$(CARD_BENCH)) ## times on a card, each result checked; ONLY="ntt msm prove"
 	for program in $^; do "$$program"; done

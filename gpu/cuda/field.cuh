@@ -587,22 +587,43 @@ template <class P> struct alignas(16) fp2 {
         return {base::sub(low, high), base::sub(base::sub(cross, low), high)};
 #endif
     }
-    /* Karatsuba on unreduced products: three products, two reductions. */
+    /* A product by Karatsuba, both parts unreduced. */
+    struct wide {
+        typename base::wide c0, c1;
+
+        HD static wide product(const fp2 &a, const fp2 &b) {
+            static_assert(P::BITS <= 32 * P::LIMBS - 2, "loose sums need two free bits");
+            typedef typename base::wide half;
+            half cross = half::product(base::add_loose(a.c0, a.c1), base::add_loose(b.c0, b.c1));
+            half low = half::product(a.c0, b.c0);
+            cross = cross.minus(low);
+            half high = half::product(a.c1, b.c1);
+            return {low.minus_mod(high), cross.minus(high)};
+        }
+        HD wide minus_mod(const wide &b) const {
+            return {c0.minus_mod(b.c0), c1.minus_mod(b.c1)};
+        }
+        HD fp2 reduced() const {
+            return {c0.reduced(), c1.reduced()};
+        }
+    };
     HD static fp2 mul_chain(const fp2 &a, const fp2 &b) {
-        static_assert(P::BITS <= 32 * P::LIMBS - 2, "loose sums need two free bits");
-        typedef typename base::wide wide;
-        wide cross = wide::product(base::add_loose(a.c0, a.c1), base::add_loose(b.c0, b.c1));
-        wide low = wide::product(a.c0, b.c0);
-        cross = cross.minus(low);
-        wide high = wide::product(a.c1, b.c1);
-        return {low.minus_mod(high).reduced(), cross.minus(high).reduced()};
+        return wide::product(a, b).reduced();
+    }
+    HD static fp2 mul_sub_chain(const fp2 &a, const fp2 &b, const fp2 &c, const fp2 &d) {
+        wide minus = wide::product(c, d);
+        return wide::product(a, b).minus_mod(minus).reduced();
     }
     HD static fp2 sqr(const fp2 &a) {
         base product = base::mul(a.c0, a.c1);
         return {base::mul(base::add(a.c0, a.c1), base::sub(a.c0, a.c1)), base::dbl(product)};
     }
     HD static fp2 mul_sub(const fp2 &a, const fp2 &b, const fp2 &c, const fp2 &d) {
+#ifdef __CUDA_ARCH__
+        return mul_sub_chain(a, b, c, d);
+#else
         return sub(mul(a, b), mul(c, d));
+#endif
     }
     HD static fp2 inverse(const fp2 &a) {
         base norm = base::inverse(base::add(base::sqr(a.c0), base::sqr(a.c1)));

@@ -34,11 +34,11 @@ static unsigned best_window(uint32_t n) {
     unsigned log_n = 0;
     while (log_n < 31 && n > UINT32_C(1) << log_n)
         log_n++;
-    if (log_n <= 10) return 8;
-    if (log_n <= 14) return 13;
-    if (log_n <= 16) return 15;
-    if (log_n <= 18) return 17;
-    if (log_n <= 20) return 20;
+    if (log_n <= 12) return 8;
+    if (log_n <= 14) return 15;
+    if (log_n <= 18) return 16;
+    if (log_n <= 20) return 19;
+    if (log_n <= 23) return 20;
     return 22;
 }
 

@@ -1,5 +1,6 @@
-/* One curve's part of msm.cuh: kernels, the steps that launch them, and the table of functions through which
- * msm.cu finds them. Private to gpu/cuda/msm*; the bodies that the host can run as well are in msm_sum.cuh. */
+/* One curve's part of msm.cuh: kernels, the steps that launch them, and the table of functions
+ * through which msm.cu finds them. Private to gpu/cuda/msm*; the bodies that the host can run as
+ * well are in msm_sum.cuh. */
 #ifndef PROVERQ_CUDA_MSM_CURVE_CUH
 #define PROVERQ_CUDA_MSM_CURVE_CUH
 
@@ -7,17 +8,24 @@
 #include "gpu/cuda/msm_sum.cuh"
 
 enum {
-    ADD_BLOCK = 128, /* threads */
+    ADD_BLOCK = 32, /* threads: a warp that ends makes room for the next at once */
     LINE_BLOCK = 128,
-    BIT_BLOCK = 256,
+    BIT_BLOCK = 128,
     TABLE_BLOCK = 128,
     TABLE_RUN = 16 /* points that a thread normalises with one inversion */
 };
 static constexpr uint32_t TABLE_SLICE = 1 << 20; /* points in the work memory at a time */
 
+/* How many warps or blocks share a multiprocessor's registers, and the entries a thread adds at
+ * least; measured on an H200 (tests/bench/RESULTS.md). G1 with 20 warps and G2 with 12 were no
+ * faster. */
+template <class F> static constexpr int ADD_WARPS = sizeof(F) <= 32 ? 16 : 8;
+template <class F> static constexpr int LINE_BLOCKS = sizeof(F) <= 32 ? 3 : 2;
+template <class F> static constexpr unsigned SHARE = sizeof(F) <= 32 ? 128 : 512;
+
 /* --- kernels --- */
 template <class F>
-__global__ void __launch_bounds__(ADD_BLOCK, sizeof(F) <= 32 ? 4 : 2)
+__global__ void __launch_bounds__(ADD_BLOCK, ADD_WARPS<F>)
     msm_add_kernel(const uint64_t *entries, const uint32_t *count, const affine<F> *table,
                    xyzz<F> *buckets, xyzz<F> *heads, uint32_t *head_keys) {
     uint32_t thread = blockIdx.x * ADD_BLOCK + threadIdx.x;
@@ -36,8 +44,8 @@ template <class F> __device__ __forceinline__ xyzz<F> shuffle_down(const xyzz<F>
 }
 
 /* Sums runs of heads with the same key within a warp; the sum of a run that begins here goes to its
- * bucket, of one that began before to the next level's heads, one a warp. Here and below one place in
- * the code adds, in a loop over all steps: an addition in G2 is 100 KB of instructions. */
+ * bucket, of one that began before to the next level's heads, one a warp. Here and below one place
+ * in the code adds, in a loop over all steps: an addition in G2 is 100 KB of instructions. */
 template <class F>
 __global__ void __launch_bounds__(LINE_BLOCK)
     msm_heads_kernel(uint32_t n, const xyzz<F> *heads, const uint32_t *keys, xyzz<F> *buckets,
@@ -62,9 +70,9 @@ __global__ void __launch_bounds__(LINE_BLOCK)
     if (continues && lane == 0) store(next_heads + i / 32, sum);
 }
 
-/* The sum of n terms over a group of `lanes` threads (a power of two from 32 to BLOCK), valid in lane 0:
- * lane l adds terms l, l + lanes, ..., then the lanes' sums meet in a tree. `longest` is the
- * largest n in the block. */
+/* The sum of n terms over a group of `lanes` threads (a power of two from 32 to BLOCK), valid in
+ * lane 0: lane l adds terms l, l + lanes, ..., then the lanes' sums meet in a tree. `longest` is
+ * the largest n in the block. */
 template <class F, int BLOCK, class Term>
 __device__ __forceinline__ xyzz<F> sum_group(unsigned lanes, uint32_t n, uint32_t longest,
                                              Term term) {
@@ -95,20 +103,32 @@ __device__ __forceinline__ xyzz<F> sum_group(unsigned lanes, uint32_t n, uint32_
     return sum;
 }
 
-/* Sums of rows and columns, `lanes` threads a line. */
+/* Threads a row and a column get: so many that both take the same number of steps. */
+__host__ __device__ __forceinline__ unsigned lanes_of(struct msm_matrix m, bool row) {
+    return !row && m.row_bits > m.column_bits ? 64 : 32;
+}
+__host__ __device__ __forceinline__ uint32_t line_blocks(struct msm_matrix m, bool row) {
+    uint32_t threads = lanes_of(m, row) << (row ? m.row_bits : m.column_bits);
+    return (threads - 1) / LINE_BLOCK + 1;
+}
+
+/* Sums of rows and, in the blocks after theirs, of columns; blockIdx.y is the set. */
 template <class F>
-__global__ void __launch_bounds__(LINE_BLOCK)
-    msm_lines_kernel(struct msm_shape shape, const xyzz<F> *buckets, xyzz<F> *lines,
-                     unsigned lanes) {
+__global__ void __launch_bounds__(LINE_BLOCK, LINE_BLOCKS<F>)
+    msm_lines_kernel(struct msm_shape shape, const xyzz<F> *buckets, xyzz<F> *lines) {
     struct msm_matrix m = matrix_of(shape);
-    uint32_t of_set = msm_line_count(shape);
-    uint32_t i = (blockIdx.x * LINE_BLOCK + threadIdx.x) / lanes, line = i % of_set;
-    bool used = i < of_set * shape.sets;
-    const xyzz<F> *of = buckets + ((size_t)(i / of_set) << (shape.window_bits - 1));
-    xyzz<F> sum =
-        sum_group<F, LINE_BLOCK>(lanes, used ? msm_line_length(m, line) : 0, 1u << m.row_bits,
-                                 [&](uint32_t k) { return of + msm_line_bucket(m, line, k); });
-    if (used && threadIdx.x % lanes == 0) store(lines + i, sum);
+    bool row = blockIdx.x < line_blocks(m, true);
+    uint32_t block = row ? blockIdx.x : blockIdx.x - line_blocks(m, true);
+    unsigned lanes = lanes_of(m, row);
+    uint32_t i = (block * LINE_BLOCK + threadIdx.x) / lanes;
+    bool used = i < 1u << (row ? m.row_bits : m.column_bits);
+    uint32_t line = row ? i : i + (1u << m.row_bits), length = msm_line_length(m, line);
+    const xyzz<F> *of = buckets + ((size_t)blockIdx.y << (shape.window_bits - 1));
+    xyzz<F> sum = sum_group<F, LINE_BLOCK>(lanes, used ? length : 0, length, [&](uint32_t k) {
+        return of + msm_line_bucket(m, line, k);
+    });
+    if (used && threadIdx.x % lanes == 0)
+        store(lines + blockIdx.y * msm_line_count(shape) + line, sum);
 }
 
 /* A block for each bit of each set. */
@@ -134,6 +154,13 @@ __global__ void __launch_bounds__(TABLE_BLOCK)
 
 /* --- steps --- */
 template <class F> struct msm_steps {
+    /* Threads that add: whole waves of those that are resident at once. More waves end more evenly,
+     * fewer leave fewer heads; SHARE entries a thread measured best, and no more than 8 waves. */
+    static unsigned thread_count(uint64_t entries, unsigned resident) {
+        uint64_t waves = entries / ((uint64_t)resident * SHARE<F>)+1;
+        return resident * (unsigned)(waves < 8 ? waves : 8);
+    }
+
     static enum err layout(struct arena *arena, const struct msm_shape *shape, struct msm_sum *sum,
                            struct error *error) {
         int device, processors, blocks;
@@ -144,7 +171,8 @@ template <class F> struct msm_steps {
             result = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, msm_add_kernel<F>,
                                                                    ADD_BLOCK, 0);
         if (result != cudaSuccess) return cuda_result(result, "sizing a sum", error);
-        sum->threads = (unsigned)(processors * blocks * ADD_BLOCK);
+        sum->threads = thread_count((uint64_t)shape->n * shape->windows,
+                                    (unsigned)(processors * blocks * ADD_BLOCK));
         sum->buckets = arena_take<xyzz<F>>(arena, msm_bucket_count(*shape));
         for (int level = 0; level < 2; level++) {
             size_t heads = level == 0 ? sum->threads : (sum->threads - 1) / 32 + 1;
@@ -182,11 +210,11 @@ template <class F> struct msm_steps {
 
     static enum err end(const struct msm_shape *shape, const struct msm_sum *sum,
                         cudaStream_t stream, struct error *error) {
-        uint32_t lines = shape->sets * msm_line_count(*shape);
-        unsigned lanes = lines >= 1024 ? 32 : LINE_BLOCK;
+        struct msm_matrix m = matrix_of(*shape);
+        dim3 grid(line_blocks(m, true) + line_blocks(m, false), shape->sets);
         xyzz<F> *partials = (xyzz<F> *)sum->partials;
-        msm_lines_kernel<F><<<(lines * lanes - 1) / LINE_BLOCK + 1, LINE_BLOCK, 0, stream>>>(
-            *shape, (const xyzz<F> *)sum->buckets, partials, lanes);
+        msm_lines_kernel<F>
+            <<<grid, LINE_BLOCK, 0, stream>>>(*shape, (const xyzz<F> *)sum->buckets, partials);
         msm_bits_kernel<F><<<shape->sets * shape->window_bits, BIT_BLOCK, 0, stream>>>(
             *shape, partials, (xyzz<F> *)sum->result);
         return cuda_launched("summing buckets", error);

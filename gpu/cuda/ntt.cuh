@@ -43,7 +43,8 @@ enum ntt_kind {
     NTT_TURN, /* inverse, then forward on the odd coset */
 };
 
-enum { NTT_MAX_PASSES = 8, NTT_MAX_LOG = 27 /* T fits the 2-adicity of both scalar fields */ };
+enum { NTT_MAX_LOG = 27 /* T fits the 2-adicity of both scalar fields */ };
+enum { NTT_MAX_PASSES = 9 /* of a turn at that size in tiles of 2^8 */ };
 
 /* --- roots and twiddles --- */
 

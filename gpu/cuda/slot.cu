@@ -66,15 +66,11 @@ fail:
     return rc;
 }
 
-/* `rank` 0 goes first when multiprocessors become free. */
-static enum err open_stream(cudaStream_t *stream, int rank, struct error *error) {
+static enum err open_stream(cudaStream_t *stream, struct error *error) {
     enum err rc;
-    int least, most;
     TRY(allocation_point("a stream", error));
-    TRY(cuda_result(cudaDeviceGetStreamPriorityRange(&least, &most), "making a stream", error));
-    TRY(cuda_result(cudaStreamCreateWithPriority(stream, cudaStreamNonBlocking,
-                                                 most + rank < least ? most + rank : least),
-                    "making a stream", error));
+    TRY(cuda_result(cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking), "making a stream",
+                    error));
 fail:
     return rc;
 }
@@ -82,9 +78,9 @@ fail:
 enum err slot_open(struct slot *slot, struct error *error) {
     enum err rc;
     const unsigned waited = cudaEventDisableTiming | cudaEventBlockingSync;
-    TRY(open_stream(&slot->g2, 0, error));
-    TRY(open_stream(&slot->main, 1, error));
-    TRY(open_stream(&slot->witness, 2, error));
+    TRY(open_stream(&slot->g2, error));
+    TRY(open_stream(&slot->main, error));
+    TRY(open_stream(&slot->witness, error));
     TRY(open_event(&slot->inputs_copied, waited, error));
     TRY(open_event(&slot->done, waited, error));
     TRY(open_event(&slot->sorted, cudaEventDisableTiming, error));
@@ -174,33 +170,48 @@ fail:
     return rc;
 }
 
-/* Digits (their time is A's), then the sums over A and B. *list is every digit's. */
-static enum err witness_sums(struct slot *slot, const struct proving_key *key, struct work *work,
-                             const struct zkey *zkey, struct msm_list *list, struct error *error) {
+/* The digits of the witness (their time is A's): *list is every digit's, *b_list for B. */
+static enum err witness_lists(struct slot *slot, const struct proving_key *key, struct work *work,
+                              const struct zkey *zkey, struct msm_list *list,
+                              struct msm_list *b_list, struct error *error) {
     enum err rc;
     const struct msm_shape *shape = &key->witness;
-    struct msm_list spare, b_list;
+    struct msm_list spare;
     TRY(record(slot->begin[PROVE_STEP_MSM_A], slot->witness, error));
     TRY(msm_sort(shape, work->witness, 0, zkey->n_vars, &work->witness_sort, list, &spare,
                  slot->witness, error));
-    b_list = *list;
+    *b_list = *list;
     if (key->b_sparse) {
         spare.count = work->b_count;
         TRY(msm_select(shape, list, key->b_mask, &work->witness_sort, &spare, slot->witness,
                        error));
-        b_list = spare;
+        *b_list = spare;
     }
     TRY(record(slot->sorted, slot->witness, error));
+fail:
+    return rc;
+}
+
+static enum err b2_sum(struct slot *slot, const struct proving_key *key, const struct work *work,
+                       const struct msm_list *b_list, struct error *error) {
+    enum err rc;
     TRY(await(slot->g2, slot->sorted, error));
     TRY(record(slot->begin[PROVE_STEP_MSM_B2], slot->g2, error));
-    TRY(whole_sum(shape, &work->b2, key->b2, &b_list, slot->g2, error));
+    TRY(whole_sum(&key->witness, &work->b2, key->b2, b_list, slot->g2, error));
     TRY(record(slot->end[PROVE_STEP_MSM_B2], slot->g2, error));
     TRY(record(slot->g2_done, slot->g2, error));
+fail:
+    return rc;
+}
 
-    TRY(whole_sum(shape, &work->a, key->a, list, slot->witness, error));
+static enum err a_and_b1_sums(struct slot *slot, const struct proving_key *key,
+                              const struct work *work, const struct msm_list *list,
+                              const struct msm_list *b_list, struct error *error) {
+    enum err rc;
+    TRY(whole_sum(&key->witness, &work->a, key->a, list, slot->witness, error));
     TRY(record(slot->end[PROVE_STEP_MSM_A], slot->witness, error));
     TRY(record(slot->begin[PROVE_STEP_MSM_B1], slot->witness, error));
-    TRY(whole_sum(shape, &work->b1, key->b1, &b_list, slot->witness, error));
+    TRY(whole_sum(&key->witness, &work->b1, key->b1, b_list, slot->witness, error));
     TRY(record(slot->end[PROVE_STEP_MSM_B1], slot->witness, error));
     TRY(record(slot->witness_done, slot->witness, error));
 fail:
@@ -260,12 +271,14 @@ enum err slot_enqueue(struct slot *slot, const struct proving_key *key, const st
     enum err rc;
     struct work work;
     struct arena arena = {(uint8_t *)slot->memory, 0};
-    struct msm_list list;
+    struct msm_list list, b_list;
     TRY(layout(&arena, key, zkey, &work, error));
     TRY(copy_in(slot, &work, zkey, witness, error));
-    TRY(witness_sums(slot, key, &work, zkey, &list, error));
-    TRY(quotient(slot, key, &work, error));
+    TRY(witness_lists(slot, key, &work, zkey, &list, &b_list, error));
+    TRY(quotient(slot, key, &work, error)); /* before a sum holds all multiprocessors */
+    TRY(b2_sum(slot, key, &work, &b_list, error));
     TRY(c_and_h_sum(slot, key, &work, zkey, &list, error));
+    TRY(a_and_b1_sums(slot, key, &work, &list, &b_list, error));
     TRY(copy_out(slot, key, &work, error));
     return ERR_NONE;
 fail:

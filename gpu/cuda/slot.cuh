@@ -6,9 +6,8 @@
  *     witness           | digits, sort | sum A | sum B1                         |
  *     g2                               | sum B2                                 |
  *
- * The reduction of a sum over G2 is long and narrow, so g2 goes first and the others fill the
- * device beside it; main, the longest chain, comes next. C and H fill the same buckets and come
- * back as one point, which saves a reduction.
+ * C and H fill the same buckets and come back as one point, which saves a reduction. Priorities
+ * among the streams were tried and cost 1 to 3 % (tests/bench/RESULTS.md).
  */
 #ifndef PROVERQ_CUDA_SLOT_CUH
 #define PROVERQ_CUDA_SLOT_CUH

@@ -1,5 +1,10 @@
 /* What the programs that need a card share: circuits with keys made on the spot, in memory.
  *
+ * What only a card has covered, and only an H200 (sm_90; 80, 86 and 89 are compiled, not run): the
+ * carry chains in PTX, the warp sums of matvec.cu, the kernels of proving_key.cu, CUB's sorting and
+ * selecting, barriers, and the order of streams. Everything else that kernels do is compiled for the
+ * host and tested there (tests/gpu/test_cuda_*.cu), and so is what the host does around them.
+ *
  * These programs run on a machine that has nvcc, gcc and nothing else: no file here may include more
  * than gpu/ and libc. They end the process with a message at the first thing that is wrong.
  */

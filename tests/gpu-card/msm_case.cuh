@@ -1,4 +1,5 @@
-/* Sums with a known answer on the card: bases k_i * G with known k_i, so that the truth is (sum s_i k_i) * G. */
+/* Sums with a known answer on the card: bases k_i * G with known k_i, so that the truth is (sum s_i
+ * k_i) * G. */
 #ifndef PROVERQ_TESTS_MSM_CASE_CUH
 #define PROVERQ_TESTS_MSM_CASE_CUH
 

@@ -162,6 +162,9 @@ template <class P> static void check_joint_reductions(void) {
         mpz_addmul(want, v[1], v[2]);
         o.expect_product(chain.c1, want, "fp2 mul_chain, c1");
         ck_assert_msg(F2::mul(a, b) == chain, "fp2 mul");
+        F2 c = {f[1], f[3]}, d = {f[2], f[0]};
+        ck_assert_msg(F2::mul_sub_chain(a, b, c, d) == F2::sub(chain, F2::mul_chain(c, d)),
+                      "fp2 mul_sub_chain");
         ck_assert_msg(F2::sqr(a) == F2::mul(a, a), "fp2 sqr");
         if (i < 10 && !a.is_zero())
             ck_assert_msg(F2::mul(F2::inverse(a), a) == F2::one(), "fp2 inverse");

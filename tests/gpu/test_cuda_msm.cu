@@ -1,5 +1,5 @@
-/* The bodies of the MSM's kernels on the host: points against affine arithmetic by GMP, digits against the
- * scalars that they make up, whole sums against double-and-add. */
+/* The bodies of the MSM's kernels on the host: points against affine arithmetic by GMP, digits
+ * against the scalars that they make up, whole sums against double-and-add. */
 #include <check.h>
 #include <gmp.h>
 #include <stdlib.h>
@@ -11,7 +11,8 @@
 
 static gmp_randstate_t rng;
 
-/* --- the oracle: affine points over Fp2 (Fp when the second halves are zero), y^2 = x^3 + any b --- */
+/* --- the oracle: affine points over Fp2 (Fp when the second halves are zero), y^2 = x^3 + any b
+ * --- */
 struct number {
     mpz_t c[2];
 
@@ -284,7 +285,7 @@ struct instance {
     std::vector<uint32_t> limbs;
 
     const uint32_t *scalar(uint32_t i) const {
-        return &limbs[8 * i];
+        return limbs.data() + 8 * i;
     }
     /* What msm_sort does, by the library's sort. */
     void sort() {
@@ -309,8 +310,8 @@ static std::vector<affine<F>> tables_of(const struct msm_shape &shape,
     table.resize((size_t)shape.n * shape.tables);
     for (unsigned j = 1; j < shape.tables; j++)
         for (uint32_t first = 0; first < 3; first++)
-            msm_double_run(&table[(j - 1) * shape.n], &table[j * shape.n], work.data(), first, 3u,
-                           shape.n, shape.window_bits * shape.sets);
+            msm_double_run(table.data() + (j - 1) * shape.n, table.data() + j * shape.n,
+                           work.data(), first, 3u, shape.n, shape.window_bits * shape.sets);
     return table;
 }
 

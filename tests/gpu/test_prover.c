@@ -20,7 +20,7 @@
 
 /* --- the allocator: counts bytes, and fails on demand --- */
 
-#ifndef __SANITIZE_ADDRESS__
+#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
 #define COUNTED_ALLOCATOR 1
 extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t),
     *__libc_memalign(size_t, size_t);
