@@ -227,7 +227,7 @@ struct talk {
 static enum err too_slow(const struct talk *talk, struct error *error) {
     return error_set(error, ERR_CALCULATOR,
                      "the witness calculator was ended: it took more than %u ms "
-                     "(--calculator-timeout)",
+                     "(--synthesis-timeout)",
                      talk->limits->timeout_ms);
 }
 

@@ -156,7 +156,9 @@ fail:
 /* A copy of the program in memory: the cache's file need not be executable, nor its file system. */
 static enum err copy_program(int *out, struct error *error) {
     struct stat status;
-    *out = memfd_create("calculator", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = memfd_create("calculator", MFD_CLOEXEC);
+    *out = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, PROGRAM_OUTPUT_FD + 1);
+    if (fd >= 0) (void)close(fd);
     if (*out < 0 || fstat(CALCULATOR_OBJECT_FD, &status) != 0)
         return error_set(error, ERR_INTERNAL, "the program cannot be read: %s", strerror(errno));
     for (off_t left = status.st_size; left > 0;) {

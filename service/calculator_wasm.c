@@ -109,7 +109,7 @@ static const char *trap_text(unsigned code) {
                                         "a wrong indirect call",
                                         "an exception",
                                         "its calls are nested too deep"};
-    if (code == TRAP_MEMORY) return "it needs more memory than --calculator-memory allows";
+    if (code == TRAP_MEMORY) return "it needs more memory than --synthesis-memory allows";
     return code < sizeof texts / sizeof *texts ? texts[code] : "it trapped";
 }
 

@@ -161,8 +161,8 @@ static enum err check_facts(const struct candidate *c, const char *wasm,
 
 static enum err take_wasm(const struct options *options, const struct artefact_places *places,
                           struct candidate *c, struct error *error) {
-    const struct calculator_limits limits = {options->calculator_timeout_ms,
-                                             options->calculator_memory};
+    const struct calculator_limits limits = {options->synthesis_timeout_ms,
+                                             options->synthesis_memory};
     struct calculator_facts *facts = calloc(1, sizeof *facts);
     enum err rc;
     if (!facts) TRY(error_set(error, ERR_HOST_MEMORY, "out of memory"));

@@ -220,8 +220,8 @@ static int choose_synthesis_threads(const struct options *options) {
 }
 
 static enum err open_calculators(struct pipeline *pipeline, struct error *error) {
-    const struct calculator_limits limits = {pipeline->options->calculator_timeout_ms,
-                                             pipeline->options->calculator_memory};
+    const struct calculator_limits limits = {pipeline->options->synthesis_timeout_ms,
+                                             pipeline->options->synthesis_memory};
     pipeline->synthesis_threads = choose_synthesis_threads(pipeline->options);
     return calculators_open(&limits, (size_t)pipeline->synthesis_threads, &pipeline->calculators,
                             error);

@@ -134,7 +134,7 @@ static enum err read_witness(const struct pipeline *pipeline, struct task *task,
 static enum err compute_witness(const struct pipeline *pipeline, struct task *task,
                                 struct error *error) {
     const struct held *circuit = task->circuit;
-    int64_t timeout_ns = (int64_t)pipeline->options->calculator_timeout_ms * 1000000;
+    int64_t timeout_ns = (int64_t)pipeline->options->synthesis_timeout_ms * 1000000;
     if (!circuit->calculator)
         return error_set(error, ERR_ABSENT,
                          "circuit %s has no calculator for machines like this one (%s); on one "
