@@ -195,10 +195,10 @@ hostile() {
     echo "-- hostile"
     local job
     begin_finalizer
-    begin_prover prover --calculator-timeout 3s --calculator-memory 300M
+    begin_prover prover --synthesis-timeout 3s --synthesis-memory 300M
     add_circuit factor "$own/factor/factor.zkey" --wasm "$own/factor/factor.wasm"
     hostile_wasm loops '(loop $l (br $l))' 'took more than 3000 ms'
-    hostile_wasm eats-memory '(loop $l (drop (memory.grow (i32.const 256))) (br $l))' 'more memory than --calculator-memory'
+    hostile_wasm eats-memory '(loop $l (drop (memory.grow (i32.const 256))) (br $l))' 'more memory than --synthesis-memory'
     hostile_wasm gives-up '(unreachable)' 'cannot be reached'
     hostile_wasm reads-outside '(i32.store (i32.const 8) (i32.load (i32.const 0x7ffffff0)))' 'outside its memory'
     hostile_wasm writes-outside '(i32.store (i32.const -4) (i32.const 1))' 'outside its memory'
