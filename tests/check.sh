@@ -57,7 +57,7 @@ unit() {
 }
 
 with_postgres() {
-    local status
+    local status PROVERQ_TEST_DSN
     PROVERQ_TEST_DSN=$(contrib/scripts/private-postgres.sh start "$out/postgres") || return 1
     export PROVERQ_TEST_DSN
     "$@"
