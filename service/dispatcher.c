@@ -20,7 +20,7 @@ enum {
 /* A key of gigabytes is read from the disk on its way to the device. */
 #define LOAD_KEY_LIMIT_NS INT64_C(600000000000)
 
-static const struct db_statement claim = {"claim", "iLii", "liiulbxt"};
+static const struct db_statement claim = {"claim", "iLii", "liiulbxtt"};
 static const struct db_statement prover_idle = {"prover_idle", "ib", ""};
 static const struct db_statement wake_due = {"wake_due", "", "i"};
 static const struct db_statement rescue_expired = {"rescue_expired", "", "i"};
@@ -56,6 +56,7 @@ static struct task *make_task(struct dispatcher *self, struct claim_rows *rows, 
     if (!db_is_null(result, row, 6))
         task->witness = db_get_bytes(result, row, 6, &task->witness_bytes);
     if (!db_is_null(result, row, 7)) task->path = db_get_text(result, row, 7);
+    if (!db_is_null(result, row, 8)) task->inputs = db_get_text(result, row, 8);
     task->claim = rows;
     atomic_fetch_add(&rows->users, 1);
     return task;
@@ -184,14 +185,16 @@ static int least(int a, int b) {
     return a < b ? a : b;
 }
 
-/* How many partitions may be claimed now. With groups a whole group is, whenever there would be room
- * for one partition. */
+/* How many partitions may be claimed now. Those whose witness is being computed come on top of those
+ * that wait for the device, as many as can be computed at once. With groups a whole group is claimed,
+ * whenever there would be room for one partition. */
 static int room(struct dispatcher *self) {
     struct pipeline *pipeline = self->pipeline;
     int group = least((int)pipeline->options->group_claims, PACING_MOST);
     int fixed = fault_switch("PROVERQ_DEPTH");
-    int depth = fixed ? fixed : pacing_depth(&pipeline->pacing, SYNTHESIS_THREADS);
-    int ahead = depth - atomic_load(&pipeline->ahead);
+    int depth = fixed ? fixed : pacing_depth(&pipeline->pacing, pipeline->synthesis_threads);
+    int computing = least(atomic_load(&pipeline->computing), pipeline->synthesis_threads);
+    int ahead = depth + computing - atomic_load(&pipeline->ahead);
     int most = least((int)buffers_free_count(pipeline->buffers),
                      TASKS_MAX - atomic_load(&pipeline->in_hand));
     if (group > 1) return ahead > 0 && most >= group ? group : 0;

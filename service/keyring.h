@@ -13,6 +13,7 @@
 #include "gpu/vkey.h"
 #include "gpu/zkey.h"
 #include "service/artefact.h"
+#include "service/calculator.h"
 #include "service/timing.h"
 
 #include <pthread.h>
@@ -39,6 +40,7 @@ struct held {
     /* While ready; owned. */
     struct zkey *zkey;
     struct vkey *vkey;
+    struct calculator *calculator; /* NULL: none, or none for this machine */
     bool has_r1cs;
     struct artefact r1cs;
     struct r1cs *constraints; /* opened by the finish stage when a proof does not verify */

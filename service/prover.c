@@ -23,7 +23,7 @@ enum { DISPATCHER_STATEMENTS_MAX = 16 };
 struct threads {
     int n_gpu;
     struct stage_thread dispatcher, loader, record, heartbeat;
-    struct stage_thread synthesis[SYNTHESIS_THREADS], gpu[GPU_THREADS], finish[FINISH_THREADS];
+    struct stage_thread synthesis[SYNTHESIS_THREADS_MOST], gpu[GPU_THREADS], finish[FINISH_THREADS];
 };
 
 /* --- signals --- */
@@ -231,9 +231,28 @@ static enum err equip_memory(struct pipeline *pipeline, struct error *error) {
     enum err rc;
     pipeline->host.limit = witnesses;
     TRY(keyring_open(pipeline->device, keys, &pipeline->keyring, error));
-    TRY(buffers_open(pipeline->device, &pipeline->host, BUFFERS, &pipeline->buffers, error));
+    TRY(buffers_open(pipeline->device, &pipeline->host,
+                     BUFFERS + (size_t)pipeline->synthesis_threads, &pipeline->buffers, error));
 fail:
     return rc;
+}
+
+/* How many witnesses are computed at once. */
+static int choose_synthesis_threads(const struct options *options) {
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    long n = options->synthesis_threads ? (long)options->synthesis_threads
+             : options->threads         ? (long)options->threads
+                                        : cores;
+    if (n < SYNTHESIS_THREADS_LEAST) n = SYNTHESIS_THREADS_LEAST;
+    return n > SYNTHESIS_THREADS_MOST ? SYNTHESIS_THREADS_MOST : (int)n;
+}
+
+static enum err open_calculators(struct pipeline *pipeline, struct error *error) {
+    const struct calculator_limits limits = {pipeline->options->synthesis_timeout_ms,
+                                             pipeline->options->synthesis_memory};
+    pipeline->synthesis_threads = choose_synthesis_threads(pipeline->options);
+    return calculators_open(&limits, (size_t)pipeline->synthesis_threads, &pipeline->calculators,
+                            error);
 }
 
 static enum err pipeline_equip(struct pipeline *pipeline, struct error *error) {
@@ -245,8 +264,9 @@ static enum err pipeline_equip(struct pipeline *pipeline, struct error *error) {
     pipeline->places = (struct artefact_places){cache, options->artefact_root};
     TRY(device_open(device, options->threads, &pipeline->device, error));
     TRY(device_activity_start(pipeline->device, error));
-    TRY(equip_memory(pipeline, error));
     TRY(leases_open(&pipeline->leases, error));
+    TRY(open_calculators(pipeline, error));
+    TRY(equip_memory(pipeline, error));
 fail:
     return rc;
 }
@@ -257,6 +277,7 @@ static void pipeline_close(struct pipeline *pipeline) {
     struct queue *queues[] = {&pipeline->synthesis, &pipeline->gpu, &pipeline->finish,
                               &pipeline->record};
     close_connections(pipeline);
+    calculators_close(pipeline->calculators);
     buffers_close(pipeline->buffers);
     keyring_close(pipeline->keyring);
     leases_close(pipeline->leases);
@@ -294,7 +315,7 @@ static void start_all(struct threads *threads, struct pipeline *pipeline) {
     threads->n_gpu = workers > 0 && workers < GPU_THREADS ? workers : GPU_THREADS;
     for (int i = 0; i < threads->n_gpu; i++)
         start(&threads->gpu[i], pipeline, gpu_worker_main, WORKER_GPU + i);
-    for (int i = 0; i < SYNTHESIS_THREADS; i++)
+    for (int i = 0; i < pipeline->synthesis_threads; i++)
         start(&threads->synthesis[i], pipeline, synthesis_main, WORKER_SYNTHESIS + i);
     start(&threads->loader, pipeline, loader_main, WORKER_LOADER);
     start(&threads->dispatcher, pipeline, dispatcher_main, WORKER_DISPATCHER);
@@ -309,7 +330,7 @@ static void join(const struct stage_thread *threads, int n) {
  * the one before it has and its own queue is empty. */
 static void join_all(struct threads *threads, struct pipeline *pipeline) {
     join(&threads->dispatcher, 1);
-    join(threads->synthesis, SYNTHESIS_THREADS);
+    join(threads->synthesis, pipeline->synthesis_threads);
     queue_close(&pipeline->gpu);
     join(threads->gpu, threads->n_gpu);
     queue_close(&pipeline->finish);

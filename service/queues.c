@@ -103,6 +103,8 @@ void pipeline_begin(struct pipeline *pipeline, struct task *task) {
     atomic_fetch_add(&pipeline->in_hand, 1);
     atomic_fetch_add(&pipeline->ahead, 1);
     task->is_ahead = true;
+    task->is_computing = task->inputs != NULL;
+    if (task->is_computing) atomic_fetch_add(&pipeline->computing, 1);
     lease_step(&task->lease, "claim", LEASE_NO_DEADLINE);
     leases_add(pipeline->leases, &task->lease);
 }
@@ -129,11 +131,18 @@ static int64_t took(const struct timing *timing, enum step first, enum step last
 
 void pipeline_room(struct pipeline *pipeline, struct task *task) {
     if (!task->is_ahead) return;
-    pacing_synthesized(&pipeline->pacing,
-                       took(&task->timing, STEP_READ_WITNESS, STEP_CHECK_WITNESS));
+    if (took(&task->timing, STEP_COMPUTE_WITNESS, STEP_COMPUTE_WITNESS) < 0) /* those come on top */
+        pacing_synthesized(&pipeline->pacing,
+                           took(&task->timing, STEP_READ_WITNESS, STEP_CHECK_WITNESS));
     task->is_ahead = false;
     atomic_fetch_sub(&pipeline->ahead, 1);
     wake_up(pipeline->dispatcher_wake);
+}
+
+void pipeline_computed(struct pipeline *pipeline, struct task *task) {
+    if (!task->is_computing) return;
+    task->is_computing = false;
+    atomic_fetch_sub(&pipeline->computing, 1);
 }
 
 static void to_record(struct pipeline *pipeline, struct task *task, enum outcome outcome) {
@@ -141,6 +150,7 @@ static void to_record(struct pipeline *pipeline, struct task *task, enum outcome
     task_drop_witness(task, pipeline->buffers);
     if (task->has_key) keyring_leave(pipeline->keyring, task->circuit);
     task->has_key = false;
+    pipeline_computed(pipeline, task);
     pipeline_room(pipeline, task);
     wake_up(pipeline->dispatcher_wake); /* a buffer is free, and perhaps a key */
     task->queued_ns = timing_now();
