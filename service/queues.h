@@ -32,7 +32,7 @@ enum {
     SYNTHESIS_THREADS_LEAST = 2, /* one may wait for a slow disk */
     SYNTHESIS_THREADS_MOST = 256,
     GPU_THREADS = PROVE_SLOTS,
-    FINISH_THREADS = 2,
+    FINISH_THREADS = 4, /* a pairing takes longer than a small proof on a GPU */
 };
 
 /* Witness buffers, without those for witnesses that are being computed, one for each thread that

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # The whole service against a PostgreSQL of its own, with the figures that its views give.
 #
-#   pipeline.sh [backlog] [small] [experiment]      default: experiment
+#   pipeline.sh [backlog] [small] [synthesis] [experiment]      default: experiment
 #
 #   backlog      COUNT partitions of a dense circuit of 2^LOG2 rows, a witness file each
 #   small        SMALL partitions of the semaphore4-d20 circuit (2^13, real key)
+#   synthesis    INPUTS partitions whose witnesses take longer than their proofs (hints.circom), from inputs in jsonb
 #   experiment   EACH partitions of the dense circuit, (a) as shipped and (b) to (f) disturbed, each disturbance by a switch of
 #                the build with faults (service/faults.h)
 #
-# DEVICE (cpu), LOG2 (12; 20 on CUDA), COUNT (200), SMALL (200; 5000 on CUDA), EACH (40), OUT (a folder for logs, if given).
+# DEVICE (cpu), LOG2 (12; 20 on CUDA), COUNT (200), SMALL (200; 5000 on CUDA), INPUTS (60; 2000 on CUDA), EACH (40), OUT (a folder for logs, if given).
 # The rate is that from the beginning of the first proof on the device to the end of the last. Busy is the time in it in which
 # a kernel ran, by the device's own clock (CUPTI); on a CPU, in which it computed. What is left of the time, by cause, is
 # proverq.gap_causes_between.
@@ -18,7 +19,11 @@ POSTGRES_SETTINGS=${POSTGRES_SETTINGS-fsync=on shared_buffers=256MB max_wal_size
 source "$here/../e2e/service_lib.sh"
 
 device=${DEVICE:-cpu}
-if [ "$device" = cpu ]; then log2=${LOG2:-12} small=${SMALL:-200}; else log2=${LOG2:-20} small=${SMALL:-5000}; fi
+if [ "$device" = cpu ]; then
+    log2=${LOG2:-12} small=${SMALL:-200} inputs=${INPUTS:-60}
+else
+    log2=${LOG2:-20} small=${SMALL:-5000} inputs=${INPUTS:-2000}
+fi
 count=${COUNT:-200} each=${EACH:-40}
 faulty=${PROVERQ_FAULTS:-$(dirname "$proverq")/proverq-faults}
 make_circuit=${MAKE_CIRCUIT:-$(dirname "$proverq")/tests/bench/make_circuit}
@@ -54,6 +59,26 @@ make_small() {
     mkdir -p "$files"
     cp "${SMALL_WITNESS:-$(witness_of semaphore4-d20)}" "$files/small.wtns" || stop "no witness"
     "$proverq" circuit add small "$zkey" >"$work/add.log" 2>&1 || stop "not added"
+}
+
+# HINTS: a folder with hints.wasm and hints.r1cs, where circom is not.
+make_hints() {
+    mkdir -p "$files"
+    if [ -n "${HINTS-}" ]; then
+        cp "$HINTS"/hints.{wasm,r1cs} "$files/"
+    else
+        (cd "$root/tests" && npm/node_modules/.bin/circom2 --r1cs --wasm --O1 -o "$files" bench/hints.circom) >"$work/circom.log" 2>&1 &&
+            mv "$files/hints_js/hints.wasm" "$files/"
+    fi || stop "no circuit"
+    "$proverq" setup "$files/hints.r1cs" "$files/hints.zkey" >"$work/setup.log" 2>&1 || stop "no key"
+    "$proverq" circuit add hints "$files/hints.zkey" --wasm "$files/hints.wasm" >"$work/add.log" 2>&1 || stop "not added"
+}
+
+# Time and the cores' idle and whole time so far, in ticks.
+watch_cores() {
+    while sleep 0.2; do
+        awk -v now="$(date +%s.%N)" '/^cpu / { print now, $5 + $6, $2 + $3 + $4 + $5 + $6 + $7 + $8 + $9 }' /proc/stat
+    done
 }
 
 # --- one run ---
@@ -133,6 +158,31 @@ small() {
     report "$((small / per_job * per_job)) of semaphore4-d20 (2^13) on $device"
     say ""
     say "verified and recorded: $(sql -c "select count(*) from proverq.partition where state = 'proved'")"
+    say "step | rows | p50 us | p99 us"
+    say "$(steps)"
+}
+
+# While the threads that compute witnesses have work: from the first second on to the beginning of the last witness.
+synthesis() {
+    local from to cores threads
+    make_hints
+    forget
+    sql -c "select proverq.enqueue('hints', array_agg(jsonb_build_object('seed', i))) from generate_series(1, $inputs) i" >/dev/null
+    begin cores watch_cores
+    name=synthesis run 240 "$proverq"
+    end cores
+    header
+    report "$inputs of hints from jsonb on $device"
+    read -r from to < <(sql -F ' ' -c "
+        select extract(epoch from min(started_at)) + 1, extract(epoch from max(started_at)) from proverq.timings where step = 'compute_witness'")
+    cores=$(awk -v from="$from" -v to="$to" '$1 >= from && $1 <= to { if (!n++) { i = $2; a = $3 } di = $2 - i; da = $3 - a }
+                                             END { printf "%.1f", da ? 100 * (1 - di / da) : 0 }' "$work/cores.log")
+    threads=$(sql -c "
+        select round((100 * sum(extract(epoch from least(started_at + duration * interval '1 us', to_timestamp($to)) - greatest(started_at, to_timestamp($from))))
+                      / ($(nproc) * ($to - $from)))::numeric, 1)
+        from proverq.timings where step = 'compute_witness' and started_at < to_timestamp($to) and started_at + duration * interval '1 us' > to_timestamp($from)")
+    say ""
+    say "The machine's cores were $cores % busy; computing witnesses took $threads % of $(nproc) cores' time."
     say "step | rows | p50 us | p99 us"
     say "$(steps)"
 }
