@@ -87,8 +87,16 @@ $(B)/gen/embedded.o: $(B)/gen/embedded.c
 $(B)/tests/%: $(B)/tests/%.o $(HELP_OBJ) $(SVC_LIB) $(GPU_LIB)
 	$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(SVC_LIB) $(GPU_LIB) $(CUDA_LIBS) $(LDLIBS) -lcheck -lsubunit -lgmp -lm
 
+# The same program with sleeps at the boundaries between steps (service/faults.h), for tests/e2e/evidence.sh.
+FAULT_OBJ := $(patsubst %.c,$(B)/faults/%.o,$(shell grep -l '"service/faults.h"' service/*.c))
+$(B)/proverq-faults: $(B)/service/main.o $(FAULT_OBJ) $(SVC_LIB) $(GPU_LIB)
+	$(CC) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) $(LDLIBS)
+$(B)/faults/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CUDA_DEFS) $(CFLAGS) -DPROVERQ_FAULTS -MMD -MP -c -o $@ $<
+
 .PHONY: tests check lint sanitizers
-tests: $(TEST_BIN)
+tests: $(TEST_BIN) $(B)/proverq-faults
 
 check: ## run every test and check (README.md); ONLY="unit lint" runs these parts
 	tests/check.sh $(ONLY)
@@ -100,7 +108,7 @@ sanitizers: ## the unit tests under ASan and UBSan, those with threads under TSa
 	tests/check.sh sanitizers
 
 # --- for people ---------------------------------------------------------------------------------------
-.PHONY: help deps demo demo-stop bench clean
+.PHONY: help deps demo demo-stop bench bench-pipeline clean
 demo: ## see it work: builds, starts a private PostgreSQL in .demo/, proves real jobs
 	contrib/scripts/demo.sh
 
@@ -109,6 +117,9 @@ demo-stop: ## stop what `make demo` started and remove .demo/
 
 bench: build $(B)/tests/bench/make_circuit ## proverq against snarkjs (and rapidsnark, if it is on PATH), each proof verified
 	tests/bench/compare.sh $(CASES)
+
+bench-pipeline: build $(B)/proverq-faults $(B)/tests/bench/make_circuit ## the whole service: as shipped and disturbed; DEVICE=cuda:0, RUNS="backlog small experiment"
+	tests/bench/pipeline.sh $(RUNS)
 
 deps: ## install the Debian or Ubuntu packages that are missing
 	contrib/scripts/install-packages.sh

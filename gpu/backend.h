@@ -5,7 +5,9 @@
 #ifndef PROVERQ_BACKEND_H
 #define PROVERQ_BACKEND_H
 
-#include "gpu/prover.h"
+#include "gpu/activity.h"
+
+enum { ACTIVITY_SOURCE_BYTES = 200 };
 
 /* The blinding factors of a proof, plain, below r. Secret: wipe after use. */
 struct blinding {
@@ -38,6 +40,13 @@ struct backend {
     enum err (*wait_device)(struct pending *pending, struct error *error);
     enum err (*finish)(struct pending *pending, struct proof *proofs, struct prove_span *spans,
                        size_t *n_spans, struct error *error);
+    /* Records of the device itself; NULL when there never are any. activity_start says false when
+     * there are none now, and in `source` why, or what gives them. They are added to `activity`
+     * until activity_stop; activity_flush brings those that are complete. */
+    enum activity_kind span_kind; /* what steps are called where there are no records */
+    bool (*activity_start)(struct activity *activity, char source[ACTIVITY_SOURCE_BYTES]);
+    void (*activity_flush)(void);
+    void (*activity_stop)(void);
 };
 
 /* Each backend's device, key and pending begin with these, so that prover.c can dispatch. */
@@ -45,6 +54,9 @@ struct device {
     const struct backend *backend;
     char name[16];
     char description[160];
+    struct activity *activity; /* NULL until it is started */
+    bool has_records;          /* activity gets the device's own records, not spans */
+    char activity_source[ACTIVITY_SOURCE_BYTES];
 };
 struct key {
     struct device *device;
@@ -52,6 +64,7 @@ struct key {
 };
 struct pending {
     struct key *key;
+    int64_t slot_ns; /* when it got its slot */
 };
 
 extern const struct backend cpu_backend;

@@ -1,9 +1,11 @@
 #include "gpu/backend.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 
 static const struct {
     const char *name, *meaning;
@@ -19,6 +21,22 @@ const char *prove_step_name(enum prove_step step) {
 
 const char *prove_step_meaning(enum prove_step step) {
     return steps[step].meaning;
+}
+
+static const char *const activity_kinds[ACTIVITY_KIND_COUNT] = {
+#define X(id, name, meaning) [id] = (name),
+    ACTIVITY_KIND_TABLE(X)
+#undef X
+};
+
+const char *activity_kind_name(enum activity_kind kind) {
+    return activity_kinds[kind];
+}
+
+static int64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
 /* --- devices --- */
@@ -84,7 +102,10 @@ enum err device_open(const char *spec, unsigned threads, struct device **out, st
 }
 
 void device_close(struct device *device) {
-    if (device) device->backend->close(device);
+    if (!device) return;
+    if (device->has_records) device->backend->activity_stop();
+    activity_close(device->activity);
+    device->backend->close(device);
 }
 
 const char *device_name(const struct device *device) {
@@ -102,6 +123,36 @@ enum err device_host_alloc(struct device *device, size_t bytes, void **out, stru
 
 void device_host_free(struct device *device, void *memory) {
     if (memory) device->backend->host_free(device, memory);
+}
+
+/* --- when a device is busy --- */
+
+enum err device_activity_start(struct device *device, struct error *error) {
+    const struct backend *backend = device->backend;
+    enum err rc;
+    TRY(activity_open(&device->activity, error));
+    (void)snprintf(device->activity_source, sizeof device->activity_source,
+                   "the steps of the proofs");
+    if (backend->activity_start)
+        device->has_records = backend->activity_start(device->activity, device->activity_source);
+fail:
+    return rc;
+}
+
+const char *device_activity_source(const struct device *device) {
+    return device->activity_source;
+}
+
+enum err device_activity_drain(struct device *device, bool is_last, struct activity_interval **out,
+                               size_t *n, int64_t *until_ns, struct error *error) {
+    int64_t now = now_ns();
+    if (device->has_records) device->backend->activity_flush();
+    *until_ns = is_last ? now : activity_settled(device->activity, now);
+    return activity_reduce(device->activity, *until_ns, out, n, error);
+}
+
+size_t device_activity_dropped(struct device *device) {
+    return activity_dropped(device->activity);
 }
 
 /* --- keys --- */
@@ -182,12 +233,27 @@ enum err prove_wait_device(struct pending *pending, struct error *error) {
     return pending->key->device->backend->wait_device(pending, error);
 }
 
+int64_t prove_slot_ns(const struct pending *pending) {
+    return pending->slot_ns;
+}
+
+/* The device's part of a proof, where the device keeps no records of its own. */
+static void note_spans(struct device *device, const struct prove_span *spans, size_t n) {
+    int64_t now = now_ns();
+    if (!device->activity || device->has_records) return;
+    for (size_t i = 0; i < n; i++)
+        if (spans[i].step != PROVE_STEP_FINISH)
+            activity_add(device->activity, device->backend->span_kind, spans[i].start_ns,
+                         spans[i].start_ns + spans[i].duration_ns, now);
+}
+
 enum err prove_finish(struct pending *pending, struct proof *proofs, struct prove_span *spans,
                       size_t *n_spans, struct error *error) {
-    struct prove_span dropped[PROVE_STEP_COUNT];
+    struct prove_span dropped[PROVE_STEP_COUNT], *all = spans ? spans : dropped;
+    struct device *device = pending->key->device;
     size_t n = 0;
-    enum err rc =
-        pending->key->device->backend->finish(pending, proofs, spans ? spans : dropped, &n, error);
+    enum err rc = device->backend->finish(pending, proofs, all, &n, error);
+    note_spans(device, all, n);
     if (n_spans) *n_spans = n;
     return rc;
 }

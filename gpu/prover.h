@@ -88,6 +88,9 @@ MUST_USE enum err prove_start(struct key *key, const struct scalar *const *witne
 MUST_USE enum err prove_wait_inputs(struct pending *pending, struct error *error);
 MUST_USE enum err prove_wait_device(struct pending *pending, struct error *error);
 
+/* When prove_start had got its slot on the device (the CPU: its turn), on CLOCK_MONOTONIC. */
+int64_t prove_slot_ns(const struct pending *pending);
+
 /* Waits for what is left, writes k proofs and ends `pending`, also when it fails. `spans`
  * (PROVE_STEP_COUNT of them, or NULL) gets *n_spans steps. */
 MUST_USE enum err prove_finish(struct pending *pending, struct proof *proofs,
@@ -95,5 +98,50 @@ MUST_USE enum err prove_finish(struct pending *pending, struct proof *proofs,
 
 /* Waits and drops the result. NULL is allowed. */
 void prove_abandon(struct pending *pending);
+
+/* --- when the device was busy --- */
+
+/* A kernel and a copy are measured on the device itself; spans are all that is known without that:
+ * those between events of a stream include waiting for other streams.
+ *        id                     name           meaning */
+#define ACTIVITY_KIND_TABLE(X)                                                                     \
+    X(ACTIVITY_KERNEL, "kernel", "a kernel ran, by the device's clock")                            \
+    X(ACTIVITY_COPY, "copy", "a copy or fill ran, by the device's clock")                          \
+    X(ACTIVITY_DEVICE_SPAN, "device_span", "between events of a proof's step; may include waits")  \
+    X(ACTIVITY_CPU_SPAN, "cpu_span", "the CPU computed a proof's step")
+
+enum activity_kind {
+#define X(id, name, meaning) id,
+    ACTIVITY_KIND_TABLE(X)
+#undef X
+        ACTIVITY_KIND_COUNT
+};
+
+const char *activity_kind_name(enum activity_kind kind);
+
+/* From start_ns until end_ns (CLOCK_MONOTONIC) something of the kind ran, on any stream, but for
+ * pauses shorter than 5 us; for busy_ns of it (exact) without those. */
+struct activity_interval {
+    enum activity_kind kind;
+    int64_t start_ns, end_ns, busy_ns;
+};
+
+/* Notes from now on when the device is busy; call it once, before the first proof. It fails only
+ * for lack of memory. */
+MUST_USE enum err device_activity_start(struct device *device, struct error *error);
+
+/* Where the intervals come from, one line for people; lives as long as the device. */
+const char *device_activity_source(const struct device *device);
+
+/* Takes out what is known of the time up to *until_ns, which lies some seconds back unless is_last
+ * is set (no proof is under way, none will be started). The caller frees the *n intervals, ordered
+ * by kind and start; each kind's do not overlap, but for records that came too late. Nothing is
+ * taken out when it fails (ERR_HOST_MEMORY). */
+MUST_USE enum err device_activity_drain(struct device *device, bool is_last,
+                                        struct activity_interval **out, size_t *n,
+                                        int64_t *until_ns, struct error *error);
+
+/* Records that were lost since the last call because nobody drained. */
+size_t device_activity_dropped(struct device *device);
 
 #endif

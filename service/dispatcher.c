@@ -1,9 +1,11 @@
+#include "service/faults.h"
 #include "service/log.h"
 #include "service/stages.h"
 #include "service/synthesis.h"
 
 #include <poll.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum {
     CLAIMABLE_MAX = 4096,
@@ -12,7 +14,11 @@ enum {
     RESCUE_EXPIRED_MS = 5000, /* leases last some times as long */
     REFUSED_WAIT_MS = 1000,   /* after the database refused a statement */
     BEGINNING_LIMIT_MS = 30000,
+    MEMORY_WAIT_MS = 1000, /* should a wake-up be missed */
 };
+
+/* A key of gigabytes is read from the disk on its way to the device. */
+#define LOAD_KEY_LIMIT_NS INT64_C(600000000000)
 
 static const struct db_statement claim = {"claim", "iLii", "liiulbxtt"};
 static const struct db_statement prover_idle = {"prover_idle", "ib", ""};
@@ -28,6 +34,7 @@ struct dispatcher {
     struct db *db;
     uint64_t claims;  /* tasks made so far */
     bool is_idle;     /* as published */
+    bool is_cautious; /* there was no place for what was claimed last: claim one at a time */
     uint32_t poll_ms; /* the next wait for work */
     int64_t started_ns;
     int64_t woke_ns, rescued_ns; /* when that was done last */
@@ -39,7 +46,6 @@ static struct task *make_task(struct dispatcher *self, struct claim_rows *rows, 
     struct task *task = calloc(1, sizeof *task);
     if (!task) return NULL;
     const struct db_result *result = rows->rows;
-    task->order = self->claims++;
     task->job = db_get_int(result, row, 0);
     task->partition = (int32_t)db_get_int(result, row, 1);
     task->attempt = (int32_t)db_get_int(result, row, 2);
@@ -56,68 +62,209 @@ static struct task *make_task(struct dispatcher *self, struct claim_rows *rows, 
     return task;
 }
 
-static enum err prepare_task(struct dispatcher *self, struct task *task, struct error *error) {
-    struct pipeline *pipeline = self->pipeline;
-    if (task->circuit->state == HELD_BAD) {
-        *error = task->circuit->error;
-        return error_prefix(error, "circuit %s version %d", task->circuit->name,
-                            task->circuit->version);
-    }
-    keyring_take_loading(pipeline->keyring, task->circuit, &task->timing);
-    return buffers_take(pipeline->buffers, witness_buffer_bytes(task->circuit->zkey), &task->buffer,
-                        error);
+static enum err check_circuit(const struct task *task, struct error *error) {
+    if (task->circuit->state != HELD_BAD) return ERR_NONE;
+    *error = task->circuit->error;
+    return error_prefix(error, "circuit %s version %d", task->circuit->name,
+                        task->circuit->version);
 }
 
-/* Returns when its step "claim" ended: there the next task's begins. */
-static int64_t dispatch(struct dispatcher *self, struct task *task, int64_t claim_ns) {
+/* The key on the device, then a witness buffer; *placed is false when one is not to be had before
+ * tasks that are in hand have ended. */
+static enum err place(struct dispatcher *self, struct task *task, bool *placed,
+                      struct error *error) {
+    struct pipeline *pipeline = self->pipeline;
+    enum err rc;
+    *placed = false;
+    TRY(check_circuit(task, error));
+    keyring_take_loading(pipeline->keyring, task->circuit, &task->timing);
+    if (!task->has_key) {
+        lease_step(&task->lease, "load_key", LOAD_KEY_LIMIT_NS);
+        rc = keyring_use(pipeline->keyring, task->circuit, WORKER_DISPATCHER, &task->timing,
+                         &task->has_key, error);
+        lease_step(&task->lease, "claim", LEASE_NO_DEADLINE);
+        if (rc != ERR_NONE || !task->has_key) goto fail;
+    }
+    TRY(buffers_take(pipeline->buffers, witness_buffer_bytes(task->circuit->zkey), &task->buffer,
+                     error));
+    *placed = task->buffer != NULL;
+fail:
+    return rc;
+}
+
+static void wait_for_room(struct dispatcher *self, int ms);
+
+/* Tries once; false: there is no place for the task yet. */
+static bool try_dispatch(struct dispatcher *self, struct task *task, int64_t waiting_ns) {
     struct pipeline *pipeline = self->pipeline;
     struct error error;
-    pipeline_begin(pipeline, task);
-    enum err rc = prepare_task(self, task, &error);
-    int64_t end = timing_end(&task->timing, STEP_CLAIM, WORKER_DISPATCHER, claim_ns);
-    if (rc != ERR_NONE)
+    bool placed;
+    if (pipeline_is_over(pipeline, task)) return true;
+    int64_t start = timing_now();
+    enum err rc = place(self, task, &placed, &error);
+    if (rc == ERR_DEVICE_FAULT) pipeline_fault(pipeline, &error);
+    if (rc != ERR_NONE) {
         pipeline_give_up(pipeline, task, &error);
-    else
-        queue_push(&pipeline->synthesis, task);
-    return end;
+        return true;
+    }
+    if (!placed) return false;
+    if (waiting_ns)
+        timing_add(&task->timing, STEP_MEMORY_WAIT, WORKER_DISPATCHER, waiting_ns, start);
+    task->queued_ns = timing_now();
+    queue_push(&pipeline->synthesis, task);
+    return true;
 }
 
-/* How many partitions may be claimed now. Those whose witness is being computed come on top of those
- * that wait for the device, as many as can be computed at once. */
-static int room(struct pipeline *pipeline) {
-    int computing = atomic_load(&pipeline->computing);
-    if (computing > pipeline->synthesis_threads) computing = pipeline->synthesis_threads;
-    int least = TASKS_AHEAD + computing - atomic_load(&pipeline->ahead);
-    int buffers = (int)buffers_free_count(pipeline->buffers);
-    int in_hand = TASKS_MAX - atomic_load(&pipeline->in_hand);
-    if (buffers < least) least = buffers;
-    return in_hand < least ? in_hand : least;
+/* Waits until the task has its place; nothing behind it gets one, and nothing is claimed meanwhile.
+ * What is in hand needs nothing more from us, so it ends, and then there is room. */
+static void dispatch(struct dispatcher *self, struct task *task) {
+    if (try_dispatch(self, task, 0)) return;
+    int64_t start = timing_now();
+    self->is_cautious = true;
+    do
+        wait_for_room(self, MEMORY_WAIT_MS);
+    while (!try_dispatch(self, task, start));
 }
 
-/* Claims at most `most` partitions and sends them on; *n gets how many there were. */
-static enum err claim_some(struct dispatcher *self, int most, int *n, struct error *error) {
+/* --- what order is worth: partitions that race each other for their memory --- */
+
+#ifdef PROVERQ_FAULTS
+
+struct racer {
+    struct dispatcher *dispatcher;
+    struct task *task;
+};
+
+static atomic_int racers;
+
+static void *race(void *arg) {
+    struct racer *racer = arg;
+    int64_t start = 0;
+    unsigned seed = (unsigned)racer->task->order;
+    do {
+        (void)usleep((unsigned)rand_r(&seed) % 1000);
+        if (!start) start = timing_now();
+    } while (!try_dispatch(racer->dispatcher, racer->task, start));
+    atomic_fetch_sub(&racers, 1);
+    free(racer);
+    return NULL;
+}
+
+/* False: it does not race. */
+static bool start_racer(struct dispatcher *self, struct task *task) {
+    pthread_t thread;
+    struct racer *racer = fault_switch("PROVERQ_RACING") ? malloc(sizeof *racer) : NULL;
+    if (!racer) return false;
+    *racer = (struct racer){self, task};
+    atomic_fetch_add(&racers, 1);
+    if (pthread_create(&thread, NULL, race, racer) == 0) return pthread_detach(thread) == 0;
+    atomic_fetch_sub(&racers, 1);
+    free(racer);
+    return false;
+}
+
+static void end_racers(void) {
+    while (atomic_load(&racers) > 0)
+        (void)usleep(1000);
+}
+
+#else
+
+static bool start_racer(struct dispatcher *self, struct task *task) {
+    (void)self, (void)task;
+    return false;
+}
+
+static void end_racers(void) {}
+
+#endif
+
+/* --- claiming --- */
+
+static int least(int a, int b) {
+    return a < b ? a : b;
+}
+
+/* How many partitions may be claimed now. With groups a whole group is, whenever there would be room
+ * for one partition. */
+static int room(struct dispatcher *self) {
     struct pipeline *pipeline = self->pipeline;
-    int64_t ids[CLAIMABLE_MAX], at = timing_now();
+    int group = least((int)pipeline->options->group_claims, PACING_MOST);
+    int fixed = fault_switch("PROVERQ_DEPTH");
+    int depth = fixed ? fixed : pacing_depth(&pipeline->pacing, pipeline->synthesis_threads);
+    int ahead = depth - atomic_load(&pipeline->ahead);
+    int most = least((int)buffers_free_count(pipeline->buffers),
+                     TASKS_MAX - atomic_load(&pipeline->in_hand));
+    if (group > 1) return ahead > 0 && most >= group ? group : 0;
+    return least(ahead, self->is_cautious ? least(most, 1) : most);
+}
+
+/* Brings the partitions of a circuit together, behind its first one. */
+static void group_by_circuit(struct task **tasks, int n) {
+    for (int end = 1; end < n; end++) {
+        struct task *task = tasks[end];
+        int to = end;
+        while (to > 0 && tasks[to - 1]->circuit != task->circuit)
+            to--;
+        if (to == 0) continue;
+        for (int i = end; i > to; i--)
+            tasks[i] = tasks[i - 1];
+        tasks[to] = task;
+    }
+}
+
+/* All leases of a claim are renewed from now on, also those of tasks that wait for the others. */
+static int begin_tasks(struct dispatcher *self, struct claim_rows *rows, int64_t start_ns,
+                       struct task *tasks[TASKS_MAX]) {
+    int n = 0;
+    for (int row = 0; row < db_rows(rows->rows) && n < TASKS_MAX; row++) {
+        struct task *task = make_task(self, rows, row);
+        if (!task) {
+            log_error("out of memory: a claimed partition is left until its lease expires");
+            continue;
+        }
+        start_ns = timing_end(&task->timing, STEP_CLAIM, WORKER_DISPATCHER, start_ns);
+        pipeline_begin(self->pipeline, task);
+        tasks[n++] = task;
+    }
+    if (self->pipeline->options->group_claims > 1) group_by_circuit(tasks, n);
+    for (int i = 0; i < n; i++)
+        tasks[i]->order = self->claims++;
+    return n;
+}
+
+static enum err ask(struct dispatcher *self, int most, struct claim_rows *rows,
+                    struct error *error) {
+    struct pipeline *pipeline = self->pipeline;
+    int64_t ids[CLAIMABLE_MAX], start = timing_now();
     size_t circuits = keyring_claimable(pipeline->keyring, ids, CLAIMABLE_MAX);
-    struct claim_rows *rows = NULL;
     enum err rc = ERR_NONE;
-    *n = 0;
     if (circuits == 0) return ERR_NONE;
-    rows = calloc(1, sizeof *rows);
-    if (!rows) return error_set(error, ERR_HOST_MEMORY, "out of memory");
-    atomic_store(&rows->users, 1);
+    fault_sleep("claim");
     TRY(db_run(self->db, &claim,
                DB_PARAMS(db_int(pipeline->prover_id), db_int8_array(ids, circuits),
                          db_int(pipeline->options->lease_ms), db_int(most)),
                &rows->rows, error));
-    *n = db_rows(rows->rows);
-    for (int row = 0; row < *n; row++) {
-        struct task *task = make_task(self, rows, row);
-        if (task)
-            at = dispatch(self, task, at);
-        else
-            log_error("out of memory: a claimed partition is left until its lease expires");
-    }
+    pacing_claimed(&pipeline->pacing, timing_now() - start);
+fail:
+    return rc;
+}
+
+/* Claims at most `most` partitions and sends them on; *n gets how many there were. */
+static enum err claim_some(struct dispatcher *self, int most, int *n, struct error *error) {
+    struct task *tasks[TASKS_MAX];
+    int64_t start = timing_now();
+    struct claim_rows *rows = calloc(1, sizeof *rows);
+    enum err rc;
+    *n = 0;
+    if (!rows) return error_set(error, ERR_HOST_MEMORY, "out of memory");
+    atomic_store(&rows->users, 1);
+    TRY(ask(self, most, rows, error));
+    if (!rows->rows) goto fail;
+    *n = begin_tasks(self, rows, start, tasks);
+    self->is_cautious = false;
+    for (int i = 0; i < *n; i++)
+        if (!start_racer(self, tasks[i])) dispatch(self, tasks[i]);
 fail:
     claim_rows_release(rows);
     return rc;
@@ -185,7 +332,7 @@ static bool is_beginning(const struct dispatcher *self) {
 }
 
 static enum err step(struct dispatcher *self, struct error *error) {
-    int most = room(self->pipeline), n;
+    int most = room(self), n;
     enum err rc;
     TRY(keep_house(self, error));
     if (most <= 0 || is_beginning(self)) {
@@ -229,6 +376,7 @@ void *dispatcher_main(void *arg) {
         enum err rc = step(&self, &error);
         if (rc != ERR_NONE && !atomic_load(&pipeline->stopping)) recover(&self, rc, &error);
     }
+    end_racers();
     queue_close(&pipeline->synthesis);
     return NULL;
 }

@@ -1,5 +1,6 @@
 #include "gpu/r1cs.h"
 #include "gpu/verify.h"
+#include "service/faults.h"
 #include "service/log.h"
 #include "service/stages.h"
 
@@ -10,18 +11,11 @@
 
 /* --- the usual case --- */
 
-/* The wait for the device ends where its first step begins. */
-static void add_device_steps(const struct stage_thread *self, struct task *task,
-                             const struct prove_span *spans, size_t n) {
-    int64_t started = timing_now();
+static void add_device_steps(struct task *task, const struct prove_span *spans, size_t n) {
     for (size_t i = 0; i < n; i++)
-        if (spans[i].start_ns < started) started = spans[i].start_ns;
-    timing_add(&task->timing, STEP_QUEUE_WAIT, task->gpu_worker, task->queued_ns, started);
-    for (size_t i = 0; i < n; i++) {
-        enum step step = step_of_prove(spans[i].step);
-        timing_add(&task->timing, step, step == STEP_FINISH ? self->worker : task->gpu_worker,
-                   spans[i].start_ns, spans[i].start_ns + spans[i].duration_ns);
-    }
+        if (spans[i].step != PROVE_STEP_FINISH)
+            timing_add(&task->timing, step_of_prove(spans[i].step), task->gpu_worker,
+                       spans[i].start_ns, spans[i].start_ns + spans[i].duration_ns);
 }
 
 static enum err verify_proof(const struct task *task, const struct proof *proof,
@@ -33,14 +27,17 @@ static enum err finish(const struct stage_thread *self, struct task *task, struc
     struct prove_span spans[PROVE_STEP_COUNT];
     size_t n = 0;
     enum err rc;
+    int64_t at = timing_end(&task->timing, STEP_FINISH_WAIT, self->worker, task->queued_ns);
     lease_step(&task->lease, "finish", FINISH_LIMIT_NS);
     rc = prove_finish(task->pending, &task->proof, spans, &n, error);
     task->pending = NULL;
+    fault_sleep("finish");
     if (rc != ERR_NONE) return rc;
-    add_device_steps(self, task, spans, n);
+    add_device_steps(task, spans, n);
+    at = timing_end(&task->timing, STEP_FINISH, self->worker, at);
     lease_step(&task->lease, "verify", FINISH_LIMIT_NS);
-    int64_t at = timing_now();
     rc = verify_proof(task, &task->proof, error);
+    fault_sleep("verify");
     timing_end(&task->timing, STEP_VERIFY, self->worker, at);
     return rc;
 }

@@ -1,4 +1,5 @@
 #include "gpu/wtns.h"
+#include "service/faults.h"
 #include "service/stages.h"
 
 #include <string.h>
@@ -15,15 +16,35 @@ int64_t prove_limit_ns(bool is_cpu, const struct zkey *zkey) {
            (int64_t)zkey->domain_size * (is_cpu ? CPU_NS_PER_POINT : DEVICE_NS_PER_POINT);
 }
 
-static enum err prove(const struct stage_thread *self, struct task *task, struct error *error) {
+/* prove_start waits for a slot first, then enqueues; the CPU computes there too. */
+static enum err start(struct timeline *timeline, struct task *task, bool is_cpu,
+                      struct error *error) {
     const struct scalar *witness = task->wtns->values;
+    enum err rc;
+    timeline_next(timeline, STEP_SLOT_WAIT);
+    fault_sleep("slot_wait");
+    TRY(prove_start(task->circuit->key, &witness, 1, &task->pending, error));
+    timeline_next_at(timeline, is_cpu ? STEP_COMPUTE : STEP_LAUNCH, prove_slot_ns(task->pending));
+fail:
+    return rc;
+}
+
+static enum err prove(const struct stage_thread *self, struct timeline *timeline, struct task *task,
+                      struct error *error) {
     bool is_cpu = strcmp(device_name(self->pipeline->device), "cpu") == 0;
     enum err rc;
     task->gpu_worker = self->worker;
     lease_step(&task->lease, "prove", prove_limit_ns(is_cpu, task->circuit->zkey));
-    TRY(prove_start(task->circuit->key, &witness, 1, &task->pending, error));
+    fault_sleep("pick_up");
+    TRY(start(timeline, task, is_cpu, error));
+    fault_sleep(is_cpu ? "compute" : "launch");
+    if (is_cpu) return ERR_NONE; /* it has nothing left to wait for */
+    timeline_next(timeline, STEP_INPUTS_WAIT);
     TRY(prove_wait_inputs(task->pending, error));
+    fault_sleep("inputs_wait");
+    timeline_next(timeline, STEP_DEVICE_WAIT);
     TRY(prove_wait_device(task->pending, error));
+    fault_sleep("device_wait");
     return ERR_NONE;
 fail:
     prove_abandon(task->pending);
@@ -31,21 +52,61 @@ fail:
     return rc;
 }
 
+/* A task, or NULL when the stage is over; a worker that waits long is seen to be idle meanwhile. */
+static struct task *next_task(struct pipeline *pipeline, struct timeline *timeline) {
+    struct task *task;
+    while (!queue_pop_within(&pipeline->gpu, TIMELINE_CUT_NS, &task))
+        timeline_next(timeline, STEP_IDLE);
+    fault_sleep("queue_wait");
+    return task;
+}
+
+/* What was idle ends, and with it the task's wait. */
+static void pick_up(const struct stage_thread *self, struct timeline *timeline, struct task *task) {
+    int64_t at = timeline_next(timeline, STEP_PICK_UP);
+    timing_add(&task->timing, STEP_QUEUE_WAIT, self->worker, task->queued_ns, at);
+    timeline_take(timeline, task->job, task->partition, task->attempt, NULL);
+}
+
+/* Nothing more for the task. */
+static void go_on(struct timeline *timeline) {
+    timeline_next(timeline, STEP_IDLE);
+    timeline_take(timeline, -1, 0, 0, NULL);
+}
+
+/* From the end of the proof on the task is the next stage's, as soon as it is pushed. */
+static void hand_over(struct pipeline *pipeline, struct timeline *timeline, struct task *task,
+                      enum err rc, const struct error *error) {
+    task->queued_ns = timeline_next(timeline, STEP_HAND_OVER);
+    timeline_take(timeline, task->job, task->partition, task->attempt, NULL);
+    fault_sleep("hand_over");
+    if (rc == ERR_NONE) {
+        lease_step(&task->lease, "finish", LEASE_NO_DEADLINE);
+        queue_push(&pipeline->finish, task);
+    } else {
+        if (rc == ERR_DEVICE_FAULT) pipeline_fault(pipeline, error);
+        pipeline_give_up(pipeline, task, error);
+    }
+    go_on(timeline);
+}
+
 void *gpu_worker_main(void *arg) {
     struct stage_thread *self = arg;
     struct pipeline *pipeline = self->pipeline;
+    struct timeline timeline;
     struct error error;
-    for (struct task *task; (task = queue_pop(&pipeline->gpu)) != NULL;) {
-        if (pipeline_is_over(pipeline, task)) continue;
-        pipeline_room(pipeline, task);
-        enum err rc = prove(self, task, &error);
-        if (rc == ERR_NONE) {
-            lease_step(&task->lease, "finish", LEASE_NO_DEADLINE);
-            queue_push(&pipeline->finish, task);
+    timeline_begin(&timeline, &pipeline->timelines, self->worker, STEP_IDLE);
+    for (struct task *task; (task = next_task(pipeline, &timeline)) != NULL;) {
+        pick_up(self, &timeline, task);
+        if (pipeline_is_over(pipeline, task)) {
+            go_on(&timeline);
             continue;
         }
-        if (rc == ERR_DEVICE_FAULT) pipeline_fault(pipeline, &error);
-        pipeline_give_up(pipeline, task, &error);
+        timeline_take(&timeline, task->job, task->partition, task->attempt, &task->timing);
+        pipeline_room(pipeline, task);
+        enum err rc = prove(self, &timeline, task, &error);
+        hand_over(pipeline, &timeline, task, rc, &error);
     }
+    timeline_end(&timeline);
     return NULL;
 }

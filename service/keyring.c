@@ -1,16 +1,26 @@
 #include "service/keyring.h"
+#include "service/log.h"
 
 #include <stdlib.h>
 
+/* `placing` is held while a key comes or goes, before `mutex`, under which everything else changes;
+ * nothing is loaded or freed under `mutex`. */
 struct keyring {
-    pthread_mutex_t mutex;
+    pthread_mutex_t placing, mutex;
+    struct device *device;
+    size_t limit, peak;
+    uint64_t placements, evictions;
     struct held *first;
 };
 
-enum err keyring_open(struct keyring **out, struct error *error) {
+enum err keyring_open(struct device *device, size_t limit, struct keyring **out,
+                      struct error *error) {
     struct keyring *keyring = calloc(1, sizeof *keyring);
     if (!keyring) return error_set(error, ERR_HOST_MEMORY, "out of memory");
+    pthread_mutex_init(&keyring->placing, NULL);
     pthread_mutex_init(&keyring->mutex, NULL);
+    keyring->device = device;
+    keyring->limit = limit;
     *out = keyring;
     return ERR_NONE;
 }
@@ -33,6 +43,7 @@ void keyring_close(struct keyring *keyring) {
         held_free(held);
     }
     pthread_mutex_destroy(&keyring->mutex);
+    pthread_mutex_destroy(&keyring->placing);
     free(keyring);
 }
 
@@ -65,7 +76,7 @@ size_t keyring_claimable(struct keyring *keyring, int64_t *ids, size_t max) {
     size_t n = 0;
     pthread_mutex_lock(&keyring->mutex);
     for (struct held *held = keyring->first; held && n < max; held = held->next)
-        if (held->state != HELD_REFUSED) ids[n++] = held->circuit_id;
+        if (held->state == HELD_READY || held->state == HELD_BAD) ids[n++] = held->circuit_id;
     pthread_mutex_unlock(&keyring->mutex);
     return n;
 }
@@ -84,5 +95,139 @@ void keyring_take_loading(struct keyring *keyring, struct held *held, struct tim
     for (size_t i = 0; i < held->loading.n && timing->n < TIMING_MAX; i++)
         timing->spans[timing->n++] = held->loading.spans[i];
     held->loading.n = 0;
+    pthread_mutex_unlock(&keyring->mutex);
+}
+
+/* --- keys on the device: with `placing` --- */
+
+static size_t plus(size_t a, size_t b) {
+    return a > SIZE_MAX - b ? SIZE_MAX : a + b;
+}
+
+/* Device memory that the keys take with `held` among them: all of them, and the memory of proofs,
+ * which they share. */
+static size_t needed_with(struct keyring *keyring, const struct held *held) {
+    size_t keys = held->key_bytes, scratch = held->scratch_bytes;
+    pthread_mutex_lock(&keyring->mutex);
+    for (const struct held *at = keyring->first; at; at = at->next) {
+        if (!at->key || at == held) continue;
+        keys = plus(keys, at->key_bytes);
+        if (at->scratch_bytes > scratch) scratch = at->scratch_bytes;
+    }
+    pthread_mutex_unlock(&keyring->mutex);
+    return plus(keys, scratch);
+}
+
+static bool any_on_device(struct keyring *keyring) {
+    bool any = false;
+    pthread_mutex_lock(&keyring->mutex);
+    for (const struct held *at = keyring->first; at; at = at->next)
+        any = any || at->key;
+    pthread_mutex_unlock(&keyring->mutex);
+    return any;
+}
+
+/* Frees the key that was used longest ago; false when all are in use. */
+static bool evict_one(struct keyring *keyring) {
+    struct held *oldest = NULL;
+    struct key *key = NULL;
+    pthread_mutex_lock(&keyring->mutex);
+    for (struct held *at = keyring->first; at; at = at->next)
+        if (at->key && at->users == 0 && (!oldest || at->last_use < oldest->last_use)) oldest = at;
+    if (oldest) {
+        key = oldest->key;
+        oldest->key = NULL;
+        keyring->evictions++;
+    }
+    pthread_mutex_unlock(&keyring->mutex);
+    if (!oldest) return false;
+    key_free(key);
+    log_debug("a key made room for another", log_text("circuit", oldest->name),
+              log_number("version", oldest->version),
+              log_number("bytes", (int64_t)oldest->key_bytes));
+    return true;
+}
+
+static enum err plan(struct keyring *keyring, struct held *held, struct error *error) {
+    enum err rc;
+    TRY(key_memory(keyring->device, held->zkey, &held->key_bytes, &held->scratch_bytes, error));
+    if (plus(held->key_bytes, held->scratch_bytes) > keyring->limit)
+        TRY(error_set(error, ERR_DEVICE_MEMORY,
+                      "the key needs %zu bytes of the device and a proof %zu; the prover may use "
+                      "%zu (--device-memory, on the CPU also --host-memory)",
+                      held->key_bytes, held->scratch_bytes, keyring->limit));
+fail:
+    return rc;
+}
+
+/* Loads the key, after others have made room if `evicts`. Without room it is not loaded, which is no
+ * error as long as there are keys that may go one day. */
+static enum err load(struct keyring *keyring, struct held *held, bool evicts, struct error *error) {
+    struct key *key = NULL;
+    size_t bytes;
+    enum err rc;
+    do {
+        TRY(plan(keyring, held, error)); /* a device may plan for what is free now */
+        while ((bytes = needed_with(keyring, held)) > keyring->limit)
+            if (!evicts || !evict_one(keyring)) return ERR_NONE;
+        rc = key_load(keyring->device, held->zkey, &key, error);
+    } while (rc == ERR_DEVICE_MEMORY && evicts && evict_one(keyring));
+    if (rc == ERR_DEVICE_MEMORY && any_on_device(keyring)) return ERR_NONE;
+    if (rc != ERR_NONE) goto fail;
+    pthread_mutex_lock(&keyring->mutex);
+    held->key = key;
+    held->last_use = ++keyring->placements;
+    if (bytes > keyring->peak) keyring->peak = bytes;
+    pthread_mutex_unlock(&keyring->mutex);
+fail:
+    return rc;
+}
+
+enum err keyring_use(struct keyring *keyring, struct held *held, int16_t worker,
+                     struct timing *timing, bool *placed, struct error *error) {
+    enum err rc = ERR_NONE;
+    pthread_mutex_lock(&keyring->placing);
+    if (!held->key) {
+        int64_t start = timing_now();
+        rc = load(keyring, held, true, error);
+        if (held->key) timing_end(timing, STEP_LOAD_KEY, worker, start);
+    }
+    pthread_mutex_lock(&keyring->mutex);
+    *placed = rc == ERR_NONE && held->key;
+    if (*placed) {
+        held->users++;
+        held->last_use = ++keyring->placements;
+    }
+    pthread_mutex_unlock(&keyring->mutex);
+    pthread_mutex_unlock(&keyring->placing);
+    return rc;
+}
+
+void keyring_leave(struct keyring *keyring, struct held *held) {
+    pthread_mutex_lock(&keyring->mutex);
+    held->users--;
+    pthread_mutex_unlock(&keyring->mutex);
+}
+
+enum err keyring_preload(struct keyring *keyring, struct held *held, int16_t worker,
+                         struct error *error) {
+    int64_t start = timing_now();
+    pthread_mutex_lock(&keyring->placing);
+    enum err rc = load(keyring, held, false, error);
+    pthread_mutex_unlock(&keyring->placing);
+    if (held->key) timing_end(&held->loading, STEP_LOAD_KEY, worker, start);
+    return rc;
+}
+
+void keyring_settle(struct keyring *keyring, struct held *held, enum held_state state) {
+    pthread_mutex_lock(&keyring->mutex);
+    held->state = state;
+    pthread_mutex_unlock(&keyring->mutex);
+}
+
+void keyring_figures(struct keyring *keyring, size_t *peak_bytes, uint64_t *evictions) {
+    pthread_mutex_lock(&keyring->mutex);
+    *peak_bytes = keyring->peak;
+    *evictions = keyring->evictions;
     pthread_mutex_unlock(&keyring->mutex);
 }

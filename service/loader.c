@@ -1,6 +1,7 @@
 #include "gpu/keycheck.h"
 #include "service/log.h"
 #include "service/stages.h"
+#include "service/synthesis.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -168,8 +169,6 @@ static enum err load(struct pipeline *pipeline, struct held *held, struct descri
     TRY(vkey_from_zkey(held->zkey, &held->vkey, error));
     TRY(check_vkey(held, description->vkey, error));
     at = timing_end(&held->loading, STEP_CHECK_KEY, WORKER_LOADER, at);
-    TRY(key_load(pipeline->device, held->zkey, &held->key, error));
-    at = timing_end(&held->loading, STEP_LOAD_KEY, WORKER_LOADER, at);
     TRY(fetch_calculator(pipeline, held, description, error));
     if (held->calculator) timing_end(&held->loading, STEP_FETCH_CALCULATOR, WORKER_LOADER, at);
 fail:
@@ -198,13 +197,21 @@ static void log_loaded(const struct held *held, int64_t start_ns) {
 
 static void release_parts(struct held *held) {
     calculator_free(held->calculator);
-    key_free(held->key);
     vkey_free(held->vkey);
     zkey_close(held->zkey);
     held->calculator = NULL;
-    held->key = NULL;
     held->vkey = NULL;
     held->zkey = NULL;
+}
+
+/* Memory for the first partitions of the circuit, before they come: witness buffers, the key's place
+ * on the device. What other circuits leave no room for now is had when it is its turn. */
+static enum err make_place(struct pipeline *pipeline, struct held *held, struct error *error) {
+    enum err rc;
+    TRY(buffers_prepare(pipeline->buffers, witness_buffer_bytes(held->zkey), BUFFERS_FIRST, error));
+    TRY(keyring_preload(pipeline->keyring, held, WORKER_LOADER, error));
+fail:
+    return rc;
 }
 
 /* Adds an entry for the circuit, whatever becomes of it, unless the database failed. */
@@ -221,12 +228,17 @@ static enum err load_circuit(struct pipeline *pipeline, int64_t id, struct error
         held_free(held);
         return rc;
     }
+    held->state = HELD_LOADING;
+    keyring_add(pipeline->keyring, held);
+    if (rc == ERR_NONE) rc = make_place(pipeline, held, &held->error);
     if (rc == ERR_DEVICE_FAULT) pipeline_fault(pipeline, &held->error);
-    held->state = rc == ERR_NONE ? HELD_READY : is_artefacts_fault(rc) ? HELD_BAD : HELD_REFUSED;
     if (rc != ERR_NONE) release_parts(held);
     held->retry_ns = timing_now() + REFUSED_RETRY_NS;
+    keyring_settle(pipeline->keyring, held,
+                   rc == ERR_NONE           ? HELD_READY
+                   : is_artefacts_fault(rc) ? HELD_BAD
+                                            : HELD_REFUSED);
     log_loaded(held, start);
-    keyring_add(pipeline->keyring, held);
     wake_up(pipeline->dispatcher_wake);
     return ERR_NONE;
 }

@@ -108,6 +108,15 @@ enum command {
       FOR_PROVERS | FOR(COMMAND_CIRCUIT_ADD), "memory that one witness calculator may use")        \
     X(synthesis_threads, COUNT, "synthesis-threads", "N", "0", FOR_PROVERS,                        \
       "witnesses that are computed at once (0: one per core, or as --threads says)")               \
+    X(host_memory, SIZE, "host-memory", "SIZE", "0", FOR_PROVERS,                                  \
+      "memory for witnesses, and on the CPU for keys and proofs; `serve` divides it among its "    \
+      "provers (0: half of the machine's)")                                                        \
+    X(device_memory, SIZE, "device-memory", "SIZE", "0", FOR_PROVERS,                              \
+      "memory of each device for keys and proofs; keys that do not fit take turns (0: all that "   \
+      "there is; on the CPU three quarters of --host-memory)")                                     \
+    X(group_claims, COUNT, "group-claims", "N", "0", FOR_PROVERS,                                  \
+      "claim N partitions (at most 32) at a time and prove those of a circuit together; for "      \
+      "circuits that alternate but whose keys do not fit on the device at once (0: strict order)") \
     X(lease_ms, DURATION, "lease", "TIME", "30s", FOR_PROVERS,                                     \
       "time after which the work of a prover that died is given to another")                       \
     X(poll_ms, DURATION, "poll", "TIME", "1s", FOR_DAEMONS,                                        \

@@ -1,4 +1,5 @@
 #include "service/prover.h"
+#include "service/faults.h"
 #include "service/log.h"
 #include "service/migrate.h"
 #include "service/stages.h"
@@ -20,6 +21,7 @@ enum { DISPATCHER_STATEMENTS_MAX = 16 };
 
 /* The threads, by stage, in the order in which they are ended. */
 struct threads {
+    int n_gpu;
     struct stage_thread dispatcher, loader, record, heartbeat;
     struct stage_thread synthesis[SYNTHESIS_THREADS_MOST], gpu[GPU_THREADS], finish[FINISH_THREADS];
 };
@@ -199,6 +201,9 @@ static enum err pipeline_open(struct pipeline *pipeline, const struct options *o
                                   .loader_wake = -1,
                                   .heartbeat_stop = -1};
     pthread_mutex_init(&pipeline->fault_mutex, NULL);
+    pacing_init(&pipeline->pacing);
+    budget_init(&pipeline->host, 0);
+    timeline_log_init(&pipeline->timelines);
     for (size_t i = 0; i < sizeof queues / sizeof *queues; i++)
         queue_init(queues[i]);
     TRY(make_event(&pipeline->stop_fd, error));
@@ -227,6 +232,28 @@ static enum err open_calculators(struct pipeline *pipeline, struct error *error)
                             error);
 }
 
+/* What keys may take of the device, and witnesses of the host. On the CPU both are the host's. */
+static size_t divide_memory(const struct pipeline *pipeline, size_t *witnesses) {
+    const struct options *options = pipeline->options;
+    bool is_cpu = strcmp(device_name(pipeline->device), "cpu") == 0;
+    size_t host = options->host_memory ? options->host_memory : host_memory() / 2;
+    size_t keys = options->device_memory ? options->device_memory : SIZE_MAX;
+    if (is_cpu && !options->device_memory) keys = host / 4 * 3;
+    if (is_cpu && keys > host) keys = host;
+    *witnesses = is_cpu ? host - keys : host;
+    return keys;
+}
+
+static enum err equip_memory(struct pipeline *pipeline, struct error *error) {
+    size_t witnesses, keys = divide_memory(pipeline, &witnesses);
+    enum err rc;
+    pipeline->host.limit = witnesses;
+    TRY(keyring_open(pipeline->device, keys, &pipeline->keyring, error));
+    TRY(buffers_open(pipeline->device, &pipeline->host, BUFFERS, &pipeline->buffers, error));
+fail:
+    return rc;
+}
+
 static enum err pipeline_equip(struct pipeline *pipeline, struct error *error) {
     const struct options *options = pipeline->options;
     const char *device = options->devices.n ? options->devices.item[0] : "auto";
@@ -235,11 +262,10 @@ static enum err pipeline_equip(struct pipeline *pipeline, struct error *error) {
     TRY(artefact_cache_dir(options->cache_dir, &cache, error));
     pipeline->places = (struct artefact_places){cache, options->artefact_root};
     TRY(device_open(device, options->threads, &pipeline->device, error));
-    TRY(keyring_open(&pipeline->keyring, error));
+    TRY(device_activity_start(pipeline->device, error));
+    TRY(equip_memory(pipeline, error));
     TRY(leases_open(&pipeline->leases, error));
     TRY(open_calculators(pipeline, error));
-    TRY(buffers_open(pipeline->device, BUFFERS + (size_t)pipeline->synthesis_threads,
-                     &pipeline->buffers, error));
 fail:
     return rc;
 }
@@ -260,6 +286,9 @@ static void pipeline_close(struct pipeline *pipeline) {
         queue_destroy(queues[i]);
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         if (fds[i] >= 0) close(fds[i]);
+    budget_destroy(&pipeline->host);
+    pacing_destroy(&pipeline->pacing);
+    timeline_log_destroy(&pipeline->timelines);
     pthread_mutex_destroy(&pipeline->fault_mutex);
 }
 
@@ -281,7 +310,9 @@ static void start_all(struct threads *threads, struct pipeline *pipeline) {
     start(&threads->record, pipeline, record_main, WORKER_RECORD);
     for (int i = 0; i < FINISH_THREADS; i++)
         start(&threads->finish[i], pipeline, finish_main, WORKER_FINISH + i);
-    for (int i = 0; i < GPU_THREADS; i++)
+    int workers = fault_switch("PROVERQ_WORKERS");
+    threads->n_gpu = workers > 0 && workers < GPU_THREADS ? workers : GPU_THREADS;
+    for (int i = 0; i < threads->n_gpu; i++)
         start(&threads->gpu[i], pipeline, gpu_worker_main, WORKER_GPU + i);
     for (int i = 0; i < pipeline->synthesis_threads; i++)
         start(&threads->synthesis[i], pipeline, synthesis_main, WORKER_SYNTHESIS + i);
@@ -300,7 +331,7 @@ static void join_all(struct threads *threads, struct pipeline *pipeline) {
     join(&threads->dispatcher, 1);
     join(threads->synthesis, pipeline->synthesis_threads);
     queue_close(&pipeline->gpu);
-    join(threads->gpu, GPU_THREADS);
+    join(threads->gpu, threads->n_gpu);
     queue_close(&pipeline->finish);
     join(threads->finish, FINISH_THREADS);
     queue_close(&pipeline->record);
@@ -308,6 +339,16 @@ static void join_all(struct threads *threads, struct pipeline *pipeline) {
     wake_up(pipeline->heartbeat_stop);
     join(&threads->heartbeat, 1);
     join(&threads->loader, 1);
+}
+
+static void log_stopped(struct pipeline *pipeline) {
+    size_t keys;
+    uint64_t evictions;
+    keyring_figures(pipeline->keyring, &keys, &evictions);
+    log_info("prover stopped", log_number("prover", pipeline->prover_id),
+             log_number("witness_bytes_peak", (int64_t)budget_peak(&pipeline->host)),
+             log_number("device_bytes_peak", (int64_t)keys),
+             log_number("keys_evicted", (int64_t)evictions));
 }
 
 enum err prover_run(const struct options *options, struct error *error) {
@@ -323,7 +364,8 @@ enum err prover_run(const struct options *options, struct error *error) {
     TRY(register_prover(&pipeline, error));
     log_info("prover started", log_number("prover", pipeline.prover_id),
              log_text("device", device_name(pipeline.device)),
-             log_text("description", device_description(pipeline.device)));
+             log_text("description", device_description(pipeline.device)),
+             log_text("busy_times", device_activity_source(pipeline.device)));
     start_all(&threads, &pipeline);
     join_all(&threads, &pipeline);
     say_goodbye(&pipeline);
@@ -331,7 +373,7 @@ enum err prover_run(const struct options *options, struct error *error) {
         *error = pipeline.fault;
         rc = error->code;
     }
-    log_info("prover stopped", log_number("prover", pipeline.prover_id));
+    log_stopped(&pipeline);
 fail:
     if (rc == ERR_CONNECTION && atomic_load(&pipeline.stopping)) rc = ERR_NONE; /* it was told to */
     signals_close(&signals);

@@ -4,10 +4,8 @@
 
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
-
-/* From the rows of a claim to the next stage: memory for the witness, at most. */
-#define CLAIM_LIMIT_NS INT64_C(60000000000)
 
 /* --- tasks --- */
 
@@ -31,8 +29,12 @@ void task_drop_witness(struct task *task, struct buffers *buffers) {
 /* --- queues --- */
 
 void queue_init(struct queue *queue) {
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&queue->mutex, NULL);
-    pthread_cond_init(&queue->changed, NULL);
+    pthread_cond_init(&queue->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
     queue->first = NULL;
     queue->is_closed = false;
 }
@@ -64,6 +66,21 @@ struct task *queue_pop(struct queue *queue) {
     return task;
 }
 
+bool queue_pop_within(struct queue *queue, int64_t ns, struct task **out) {
+    int64_t end = timing_now() + ns;
+    struct timespec until = {end / 1000000000, end % 1000000000};
+    int status = 0;
+    pthread_mutex_lock(&queue->mutex);
+    while (!queue->first && !queue->is_closed && status == 0)
+        status = pthread_cond_timedwait(&queue->changed, &queue->mutex, &until);
+    *out = queue->first;
+    if (*out) queue->first = (*out)->next;
+    bool is_over = queue->is_closed;
+    pthread_mutex_unlock(&queue->mutex);
+    if (*out) (*out)->next = NULL;
+    return *out || is_over;
+}
+
 void queue_close(struct queue *queue) {
     pthread_mutex_lock(&queue->mutex);
     queue->is_closed = true;
@@ -86,9 +103,7 @@ void pipeline_begin(struct pipeline *pipeline, struct task *task) {
     atomic_fetch_add(&pipeline->in_hand, 1);
     atomic_fetch_add(&pipeline->ahead, 1);
     task->is_ahead = true;
-    task->is_computing = task->inputs != NULL;
-    if (task->is_computing) atomic_fetch_add(&pipeline->computing, 1);
-    lease_step(&task->lease, "claim", CLAIM_LIMIT_NS);
+    lease_step(&task->lease, "claim", LEASE_NO_DEADLINE);
     leases_add(pipeline->leases, &task->lease);
 }
 
@@ -100,31 +115,44 @@ void pipeline_end(struct pipeline *pipeline, struct task *task) {
     free(task);
 }
 
+/* From the beginning of the first of these steps to the end of the last; -1 without any. */
+static int64_t took(const struct timing *timing, enum step first, enum step last) {
+    int64_t start = INT64_MAX, end = INT64_MIN;
+    for (size_t i = 0; i < timing->n; i++) {
+        const struct timing_span *span = &timing->spans[i];
+        if (span->step < first || span->step > last) continue;
+        if (span->start_ns < start) start = span->start_ns;
+        if (span->start_ns + span->duration_ns > end) end = span->start_ns + span->duration_ns;
+    }
+    return end < start ? -1 : end - start;
+}
+
 void pipeline_room(struct pipeline *pipeline, struct task *task) {
     if (!task->is_ahead) return;
+    pacing_synthesized(&pipeline->pacing,
+                       took(&task->timing, STEP_READ_WITNESS, STEP_COMPUTE_WITNESS));
     task->is_ahead = false;
     atomic_fetch_sub(&pipeline->ahead, 1);
     wake_up(pipeline->dispatcher_wake);
 }
 
-void pipeline_computed(struct pipeline *pipeline, struct task *task) {
-    if (!task->is_computing) return;
-    task->is_computing = false;
-    atomic_fetch_sub(&pipeline->computing, 1);
-}
-
 static void to_record(struct pipeline *pipeline, struct task *task, enum outcome outcome) {
     task->outcome = outcome;
     task_drop_witness(task, pipeline->buffers);
-    pipeline_computed(pipeline, task);
+    if (task->has_key) keyring_leave(pipeline->keyring, task->circuit);
+    task->has_key = false;
     pipeline_room(pipeline, task);
-    wake_up(pipeline->dispatcher_wake); /* a buffer is free */
+    wake_up(pipeline->dispatcher_wake); /* a buffer is free, and perhaps a key */
     task->queued_ns = timing_now();
     lease_step(&task->lease, "record", LEASE_NO_DEADLINE);
     queue_push(&pipeline->record, task);
 }
 
+/* Proofs overlap on a device with slots: a busy one gives a proof in half of the time that one takes
+ * there. */
 void pipeline_proved(struct pipeline *pipeline, struct task *task) {
+    pacing_proved(&pipeline->pacing,
+                  took(&task->timing, STEP_COPY_IN, STEP_COPY_OUT) / PROVE_SLOTS);
     to_record(pipeline, task, OUTCOME_PROOF);
 }
 

@@ -18,16 +18,13 @@
 #include "service/keyring.h"
 #include "service/leases.h"
 #include "service/options.h"
-#include "service/timing.h"
+#include "service/pacing.h"
+#include "service/timeline.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* Partitions that are claimed and have not reached the device: enough that a device never waits
- * for a claim, few enough that the others find work too. */
-enum { TASKS_AHEAD = 4 };
 
 /* Threads of a stage; the others have one. There are as many GPU workers as device slots. How many
  * do synthesis is an option. */
@@ -38,13 +35,15 @@ enum {
     FINISH_THREADS = 2,
 };
 
-/* Witness buffers, without those for witnesses that are being computed, one for each thread that
- * does: a task keeps its own until its proof is verified, so that a mismatch can be traced to the
- * witness. */
-enum { BUFFERS = TASKS_AHEAD + GPU_THREADS + FINISH_THREADS };
+/* Witness buffers: a task keeps its own until its proof is verified, so that a mismatch can be
+ * traced to the witness. As many as could be used at once, and those made before the first claim. */
+enum {
+    BUFFERS = PACING_MOST + GPU_THREADS + FINISH_THREADS,
+    BUFFERS_FIRST = PACING_FIRST + GPU_THREADS + FINISH_THREADS,
+};
 
 /* Partitions in hand at most, those included that wait to be recorded. */
-enum { TASKS_MAX = 64 + SYNTHESIS_THREADS_MOST };
+enum { TASKS_MAX = 64 };
 
 /* What proverq.timing calls a worker: the first thread of a stage, the next ones count on. */
 enum {
@@ -78,13 +77,13 @@ struct task {
     int64_t job;
     int32_t partition, attempt;
     struct held *circuit;     /* the keyring's */
+    bool has_key;             /* and its key stays on the device, until it is recorded */
     struct lease lease;       /* registered from the claim until it is recorded */
     struct claim_rows *claim; /* until the witness is read */
     const uint8_t *witness;   /* in the claim's rows; of these three, two are NULL */
     size_t witness_bytes;
     const char *path;
     const char *inputs; /* inputs.h */
-    bool is_computing;  /* it counts as one whose witness is being computed */
 
     struct buffer *buffer; /* from the claim until the proof is verified */
     struct wtns *wtns;     /* in the buffer */
@@ -98,6 +97,7 @@ struct task {
     struct error error;
     bool is_repeated; /* the database has been told before; its answer was lost */
     struct timing timing;
+    bool is_timed; /* the database has its steps */
 };
 
 /* Drops the witness: the buffer is wiped and free for another task. */
@@ -121,6 +121,9 @@ void queue_push(struct queue *queue, struct task *task);
 /* Waits for a task and takes the one with the lowest order; NULL once it is closed and empty. */
 struct task *queue_pop(struct queue *queue);
 
+/* The same, but waits for `ns` at most: false when nothing came. */
+bool queue_pop_within(struct queue *queue, int64_t ns, struct task **out);
+
 /* What is in it can still be popped; nothing may be pushed any more. */
 void queue_close(struct queue *queue);
 
@@ -132,21 +135,24 @@ struct pipeline {
     struct device *device;
     int32_t prover_id;
     struct keyring *keyring;
+    struct budget host; /* for witness buffers */
     struct buffers *buffers;
+    struct pacing pacing;
     struct leases *leases;
     struct calculators *calculators;
     int synthesis_threads;
     struct queue synthesis, gpu, finish, record;
 
     atomic_int in_hand;   /* tasks, at most TASKS_MAX */
-    atomic_int ahead;     /* those before the device */
-    atomic_int computing; /* those of them whose witness is to be computed first */
+    atomic_int ahead;     /* those before the device: see pacing.h */
     atomic_bool loaded;   /* the circuits that had work when the prover started */
     atomic_bool stopping; /* nothing new goes to the device */
     int stop_fd;          /* readable for ever once stopping */
     int dispatcher_wake;  /* eventfd: room, a circuit, or stopping */
     int loader_wake;      /* eventfd: look for wanted circuits now, or stopping */
     int heartbeat_stop;   /* eventfd: all leases have ended */
+
+    struct timeline_log timelines; /* of the GPU workers, until they are recorded */
 
     pthread_mutex_t fault_mutex;
     struct error fault; /* why the process has to end; the first one counts */
@@ -155,11 +161,9 @@ struct pipeline {
     struct db *dispatcher_db, *listen_db, *loader_db, *record_db, *heartbeat_db;
 };
 
-/* The task is no longer ahead of the device: there is room for another. */
+/* The task is no longer ahead of the device: there is room for another. How long its witness took is
+ * known by now. */
 void pipeline_room(struct pipeline *pipeline, struct task *task);
-
-/* The task's witness is there, or will not be: there is room for another. */
-void pipeline_computed(struct pipeline *pipeline, struct task *task);
 
 /* Sends a task with a verified proof to be recorded. */
 void pipeline_proved(struct pipeline *pipeline, struct task *task);

@@ -1,3 +1,5 @@
+#include "service/evidence.h"
+#include "service/faults.h"
 #include "service/log.h"
 #include "service/stages.h"
 
@@ -15,7 +17,8 @@ enum {
 static const struct db_statement complete = {"complete", "liujjxSSZL", "b"};
 static const struct db_statement fail_ = {"fail", "liuttbbSSZL", "t"};
 static const struct db_statement release_ = {"release", "liuti", "b"};
-static const struct db_statement *const statements[] = {&complete, &fail_, &release_};
+static const struct db_statement *const statements[] = {&complete, &fail_, &release_,
+                                                        &evidence_workers, &evidence_activity};
 const struct stage_statements record_statements = {statements,
                                                    sizeof statements / sizeof *statements};
 
@@ -42,8 +45,8 @@ static void log_refused(const struct task *task) {
 
 /* --- what the database is told --- */
 
-static enum err send_proof(struct db *db, const struct task *task,
-                           const struct timing_columns *timing, struct error *error) {
+static enum err send_proof(struct db *db, struct task *task, const struct timing_columns *timing,
+                           struct error *error) {
     uint8_t compressed[PROOF_COMPRESSED_BYTES];
     bool is_bls = task->proof.curve == CURVE_BLS12_381;
     char *proof = proof_to_json(&task->proof);
@@ -58,7 +61,8 @@ static enum err send_proof(struct db *db, const struct task *task,
                          db_bytes(is_bls ? compressed : NULL, sizeof compressed),
                          TIMING_PARAMS(timing)),
                &rows, error));
-    if (db_get_bool(rows, 0, 0))
+    task->is_timed = db_get_bool(rows, 0, 0);
+    if (task->is_timed)
         log_task(task, "partition proved");
     else
         log_refused(task);
@@ -83,8 +87,8 @@ static void log_failure(const struct task *task, const char *now) {
 
 /* What it is that failed decides: wrong input and wrong circuits fail at once; what a host or a
  * device cannot is tried again and spends nothing. */
-static enum err send_failure(struct db *db, const struct task *task,
-                             const struct timing_columns *timing, struct error *error) {
+static enum err send_failure(struct db *db, struct task *task, const struct timing_columns *timing,
+                             struct error *error) {
     enum error_class class = error_class(task->error.code);
     bool is_final = class == ERROR_CLASS_INPUT || class == ERROR_CLASS_CIRCUIT;
     bool spends = class != ERROR_CLASS_HOST && class != ERROR_CLASS_DEVICE;
@@ -95,6 +99,7 @@ static enum err send_failure(struct db *db, const struct task *task,
                          db_text(error_name(task->error.code)), db_text(task->error.text),
                          db_int(!is_final), db_int(spends), TIMING_PARAMS(timing)),
                &rows, error));
+    task->is_timed = strcmp(db_get_text(rows, 0, 0), "stale") != 0;
     log_failure(task, db_get_text(rows, 0, 0));
 fail:
     db_free(rows);
@@ -119,8 +124,8 @@ fail:
     return rc;
 }
 
-static enum err send_outcome(struct db *db, const struct task *task,
-                             const struct timing_columns *timing, struct error *error) {
+static enum err send_outcome(struct db *db, struct task *task, const struct timing_columns *timing,
+                             struct error *error) {
     switch (task->outcome) {
     case OUTCOME_PROOF:
         return send_proof(db, task, timing, error);
@@ -150,6 +155,7 @@ static void record(struct pipeline *pipeline, struct task *task) {
     struct error error;
     int refusals = 0;
     enum err rc;
+    fault_sleep("record");
     timing_end(&task->timing, STEP_RECORD, WORKER_RECORD, task->queued_ns);
     timing_to_columns(&task->timing, timing_wall_offset(), &timing);
     while ((rc = send_outcome(pipeline->record_db, task, &timing, &error)) != ERR_NONE) {
@@ -168,13 +174,38 @@ static void record(struct pipeline *pipeline, struct task *task) {
                   log_text("error", error.text));
     else if (pipeline->options->log_timing)
         timing_log(&task->timing, task->job, task->partition, task->attempt);
+    if (!task->is_timed)
+        timeline_log_keep(&pipeline->timelines, &task->timing, task->job, task->partition,
+                          task->attempt);
+}
+
+/* Evidence that cannot be recorded now is kept; results wait for the database, this does not. */
+static void record_evidence(struct evidence *evidence, bool is_last) {
+    struct pipeline *pipeline = evidence->pipeline;
+    struct error error;
+    enum err rc = evidence_record(evidence, is_last, &error);
+    if (rc == ERR_CONNECTION && reconnect(pipeline, &error) == ERR_NONE)
+        rc = evidence_record(evidence, is_last, &error);
+    if (rc != ERR_NONE)
+        log_warn("the workers' and the device's times cannot be recorded now",
+                 log_text("error", error.text));
 }
 
 void *record_main(void *arg) {
     struct pipeline *pipeline = ((struct stage_thread *)arg)->pipeline;
-    for (struct task *task; (task = queue_pop(&pipeline->record)) != NULL;) {
-        record(pipeline, task);
-        pipeline_end(pipeline, task);
+    struct evidence evidence;
+    evidence_init(&evidence, pipeline);
+    for (;;) {
+        struct task *task;
+        bool has_come = queue_pop_within(&pipeline->record, EVIDENCE_EVERY_NS, &task);
+        if (has_come && !task) break;
+        if (has_come) {
+            record(pipeline, task);
+            pipeline_end(pipeline, task);
+        }
+        record_evidence(&evidence, false);
     }
+    record_evidence(&evidence, true);
+    evidence_destroy(&evidence);
     return NULL;
 }

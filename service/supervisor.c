@@ -1,6 +1,7 @@
 #include "service/supervisor.h"
 
 #include "gpu/prover.h"
+#include "service/budget.h"
 #include "service/db.h"
 #include "service/log.h"
 #include "service/migrate.h"
@@ -8,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
@@ -62,6 +64,7 @@ struct supervisor {
     struct child children[CHILDREN_MAX];
     size_t n_children;
     char threads[16];       /* of each prover */
+    char host_memory[24];   /* of each prover, bytes */
     char program[PATH_MAX]; /* this one, as ps shows it for the children too */
     int signal_fd;
     unsigned stops; /* signals to stop that came */
@@ -194,6 +197,13 @@ static void choose_threads(struct supervisor *s) {
     (void)snprintf(s->threads, sizeof s->threads, "%u", threads);
 }
 
+/* Host memory is shared out among the provers. */
+static void choose_memory(struct supervisor *s) {
+    uint64_t memory = s->options->host_memory ? s->options->host_memory : host_memory() / 2;
+    (void)snprintf(s->host_memory, sizeof s->host_memory, "%" PRIu64,
+                   s->n_children ? memory / s->n_children : memory);
+}
+
 /* --- children --- */
 
 static void find_program(struct supervisor *s) {
@@ -226,9 +236,10 @@ static enum err start_child(struct supervisor *s, struct child *child, struct er
         return error_set(error, ERR_INTERNAL, "cannot make a pipe: %s", strerror(errno));
     uuid_format(&child->instance, instance);
     (void)snprintf(fd_text, sizeof fd_text, "%d", ends[1]);
-    const char *const prover[] = {s->program,    "prover",   "--device",   child->device,
-                                  "--threads",   s->threads, "--instance", instance,
-                                  "--report-fd", fd_text,    NULL};
+    const char *const prover[] = {s->program,    "prover",   "--device",      child->device,
+                                  "--threads",   s->threads, "--instance",    instance,
+                                  "--report-fd", fd_text,    "--host-memory", s->host_memory,
+                                  NULL};
     const char *const finalizer[] = {s->program, "finalizer", "--report-fd", fd_text, NULL};
     pid_t parent = getpid(), pid = fork();
     if (pid == 0) exec_child(*child->device ? prover : finalizer, ends[1], parent);
@@ -479,6 +490,7 @@ enum err supervisor_run(const struct options *options, struct error *error) {
     TRY(options_export(options, error)); /* before there are threads: setenv is not safe then */
     TRY(choose_devices(&s, error));
     choose_threads(&s);
+    choose_memory(&s);
     find_program(&s);
     s.children[s.n_children++] = (struct child){.role = "finalizer", .device = "", .report_fd = -1};
     TRY(rescue_one(options, NULL, error));

@@ -1,4 +1,5 @@
 #include "service/synthesis.h"
+#include "service/faults.h"
 #include "service/stages.h"
 
 #include <errno.h>
@@ -153,11 +154,11 @@ static enum err get_witness(const struct stage_thread *self, struct task *task, 
     enum err rc;
     if (is_computed) {
         rc = compute_witness(self->pipeline, task, error);
-        pipeline_computed(self->pipeline, task);
     } else {
         lease_step(&task->lease, "read_witness", limit_ns);
         rc = read_witness(self->pipeline, task, error);
     }
+    fault_sleep(is_computed ? "compute_witness" : "read_witness");
     timing_end(&task->timing, is_computed ? STEP_COMPUTE_WITNESS : STEP_READ_WITNESS, self->worker,
                at);
     return rc;
@@ -175,11 +176,14 @@ static enum err synthesize(const struct stage_thread *self, struct task *task,
                            struct error *error) {
     int64_t limit = READ_LIMIT_NS + (int64_t)task->buffer->capacity * READ_NS_PER_BYTE;
     enum err rc;
+    fault_sleep("synthesis_wait");
+    timing_end(&task->timing, STEP_SYNTHESIS_WAIT, self->worker, task->queued_ns);
     TRY(get_witness(self, task, limit, error));
     int64_t at = timing_now();
     lease_step(&task->lease, "check_witness", limit);
     TRY(witness_check(task->buffer, task->circuit->zkey, &task->wtns, error));
     TRY(keep_publics(task, error));
+    fault_sleep("check_witness");
     task->queued_ns = timing_end(&task->timing, STEP_CHECK_WITNESS, self->worker, at);
 fail:
     claim_rows_release(task->claim);

@@ -49,26 +49,43 @@ int64_t timing_wall_offset(void) {
     return now;
 }
 
+int64_t timing_to_us(int64_t ns, int64_t wall_offset_ns) {
+    return (ns + wall_offset_ns) / 1000;
+}
+
 void timing_to_columns(const struct timing *timing, int64_t wall_offset_ns,
                        struct timing_columns *out) {
     out->n = timing->n;
     for (size_t i = 0; i < timing->n; i++) {
         const struct timing_span *span = &timing->spans[i];
+        int64_t end = timing_to_us(span->start_ns + span->duration_ns, wall_offset_ns);
         out->steps[i] = (int16_t)span->step;
         out->workers[i] = span->worker;
-        out->started_us[i] = (span->start_ns + wall_offset_ns) / 1000;
-        out->durations_us[i] = span->duration_ns / 1000;
+        out->started_us[i] = timing_to_us(span->start_ns, wall_offset_ns);
+        out->durations_us[i] = end - out->started_us[i];
     }
 }
 
+static const char *line_of(enum step step) {
+    if (step <= STEP_QUEUE_WAIT) return "SYNTH_TIMING";
+    return step < STEP_FINISH_WAIT ? "GPU_TIMING" : "FIN_TIMING";
+}
+
+void timing_log_span(const struct timing_span *span, int64_t job, int32_t partition,
+                     int32_t attempt) {
+    int64_t start = timing_to_us(span->start_ns, timing_wall_offset());
+    const char *line = line_of(span->step), *step = step_name(span->step);
+    if (job < 0)
+        log_info(line, log_text("step", step), log_number("worker", span->worker),
+                 log_number("start_us", start), log_number("us", span->duration_ns / 1000));
+    else
+        log_info(line, log_number("job", job), log_number("partition", partition),
+                 log_number("attempt", attempt), log_text("step", step),
+                 log_number("worker", span->worker), log_number("start_us", start),
+                 log_number("us", span->duration_ns / 1000));
+}
+
 void timing_log(const struct timing *timing, int64_t job, int32_t partition, int32_t attempt) {
-    for (size_t i = 0; i < timing->n; i++) {
-        const struct timing_span *span = &timing->spans[i];
-        const char *kind = span->step < STEP_COPY_IN  ? "SYNTH_TIMING"
-                           : span->step < STEP_FINISH ? "GPU_TIMING"
-                                                      : "FIN_TIMING";
-        log_info(kind, log_number("job", job), log_number("partition", partition),
-                 log_number("attempt", attempt), log_text("step", step_name(span->step)),
-                 log_number("worker", span->worker), log_number("us", span->duration_ns / 1000));
-    }
+    for (size_t i = 0; i < timing->n; i++)
+        timing_log_span(&timing->spans[i], job, partition, attempt);
 }

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { TIMING_MAX = 32 /* more than there are steps */ };
+enum { TIMING_MAX = 48 /* more than there are steps */ };
 
 struct timing_span {
     enum step step;
@@ -47,10 +47,19 @@ int64_t timing_end(struct timing *timing, enum step step, int16_t worker, int64_
  * times keep their order to the microsecond, until the wall clock has moved by a millisecond. */
 int64_t timing_wall_offset(void);
 
+/* Microseconds since 1970-01-01 UTC. Times are rounded, not durations, so that spans which meet
+ * still do. */
+int64_t timing_to_us(int64_t ns, int64_t wall_offset_ns);
+
 void timing_to_columns(const struct timing *timing, int64_t wall_offset_ns,
                        struct timing_columns *out);
 
-/* Logs each step as a line: SYNTH_TIMING before the device, GPU_TIMING on it, FIN_TIMING after. */
+/* Logs a step as a line: SYNTH_TIMING before the device, GPU_TIMING on it and of its workers,
+ * FIN_TIMING after. `job` is negative for a worker without one. */
+void timing_log_span(const struct timing_span *span, int64_t job, int32_t partition,
+                     int32_t attempt);
+
+/* The same for each of them. */
 void timing_log(const struct timing *timing, int64_t job, int32_t partition, int32_t attempt);
 
 #endif

@@ -2,7 +2,8 @@
 # Everything that checks proverq, part by part: what `make check` runs.
 #
 #   check.sh            all parts
-#   check.sh PART ...   packages, build, unit, sql, cli, circuits, service, synthesis, readme, demo, lint, sanitizers, valgrind
+#   check.sh PART ...   packages, build, unit, sql, cli, circuits, service, synthesis, pipeline, evidence, readme, demo, lint,
+#                       sanitizers, valgrind
 #
 # Each part's output is in build/check/PART.log; here come its closing lines, how long it took, and in the end the sum.
 set -uo pipefail
@@ -68,7 +69,7 @@ with_postgres() {
 
 # All unit tests under ASan and UBSan; under TSan those whose subject is threads.
 sanitizers() {
-    local status=0 threads='_(pool|queues|leases|heartbeat|prover|backend_cpu|log)$' tests
+    local status=0 threads='_(pool|queues|leases|heartbeat|prover|backend_cpu|log|timeline|activity|evidence)$' tests
     export CFLAGS='-O1 -g'
     nice make -j"$jobs" SAN=address,undefined tests || status=1
     unit build/san-address-undefined || status=1
@@ -109,6 +110,8 @@ run_part() {
     circuits) part circuits nice tests/e2e/circuits.sh ;;
     service) part service nice tests/e2e/service.sh ;;
     synthesis) part synthesis nice tests/e2e/synthesis.sh ;;
+    pipeline) part pipeline nice tests/e2e/pipeline.sh ;;
+    evidence) part evidence nice tests/e2e/evidence.sh ;;
     readme) part readme nice tests/e2e/readme.sh ;;
     demo) part demo nice tests/e2e/demo.sh ;;
     lint) part lint nice tests/lint.sh ;;
@@ -121,7 +124,7 @@ run_part() {
 mkdir -p "$out"
 trap 'contrib/scripts/private-postgres.sh stop "$out/postgres" 2>/dev/null' EXIT
 trap 'exit 130' INT TERM
-[ $# -gt 0 ] || set -- packages build unit sql cli circuits service synthesis readme demo lint sanitizers valgrind
+[ $# -gt 0 ] || set -- packages build unit sql cli circuits service synthesis pipeline evidence readme demo lint sanitizers valgrind
 for name in "$@"; do run_part "$name"; done
 echo
 printf '%s' "$times"

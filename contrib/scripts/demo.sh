@@ -135,7 +135,12 @@ show_results() {
         order by 1, 2"
     verify_again
     say "6. Where the time went, by step (microseconds)"
-    psql_app -c "select s.step, s.count, s.p50, s.p95, s.max, d.description from proverq.step_stats s left join proverq.step d on d.name = s.step"
+    psql_app -c "
+        select t.step, count(*), percentile_disc(0.5) within group (order by t.duration) as p50,
+               percentile_disc(0.95) within group (order by t.duration) as p95, max(t.duration), d.description
+        from proverq.timings t join proverq.step d on d.name = t.step
+        where t.job_seq is not null
+        group by d.step, t.step order by d.step"
     say "7. The webhook that arrived"
     until_true "the webhook" grep 'job 1,.*signature right' "$demo/receiver.log"
     grep 'job 1,' "$demo/receiver.log" | sed 's/^/  /'

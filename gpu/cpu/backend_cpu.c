@@ -17,7 +17,11 @@
 struct cpu_device {
     struct device base;
     struct pool *pool;
-    pthread_mutex_t turn; /* held while a proof is computed */
+    /* One proof at a time, in the order in which they were started: a mutex alone would let a thread
+     * that comes back overtake one that waits. */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    uint64_t tickets, serving; /* given out; whose turn it is */
 };
 
 struct cpu_key {
@@ -56,7 +60,8 @@ static enum err cpu_open(int index, unsigned threads, struct device **out, struc
     *out = NULL;
     struct cpu_device *device = calloc(1, sizeof *device);
     if (!device) return error_set(error, ERR_HOST_MEMORY, "no memory for a device");
-    pthread_mutex_init(&device->turn, NULL);
+    pthread_mutex_init(&device->lock, NULL);
+    pthread_cond_init(&device->changed, NULL);
     device->base.backend = &cpu_backend;
     TRY(pool_open(threads, &device->pool, error));
     (void)snprintf(device->base.name, sizeof device->base.name, "cpu");
@@ -66,7 +71,8 @@ static enum err cpu_open(int index, unsigned threads, struct device **out, struc
     *out = &device->base;
     return ERR_NONE;
 fail:
-    pthread_mutex_destroy(&device->turn);
+    pthread_cond_destroy(&device->changed);
+    pthread_mutex_destroy(&device->lock);
     free(device);
     return rc;
 }
@@ -74,7 +80,8 @@ fail:
 static void cpu_close(struct device *base) {
     struct cpu_device *device = cpu_device_of(base);
     pool_close(device->pool);
-    pthread_mutex_destroy(&device->turn);
+    pthread_cond_destroy(&device->changed);
+    pthread_mutex_destroy(&device->lock);
     free(device);
 }
 
@@ -207,6 +214,20 @@ static void pending_free(struct cpu_pending *p) {
     free(p);
 }
 
+static void take_turn(struct cpu_device *device) {
+    pthread_mutex_lock(&device->lock);
+    for (uint64_t ticket = device->tickets++; ticket != device->serving;)
+        pthread_cond_wait(&device->changed, &device->lock);
+    pthread_mutex_unlock(&device->lock);
+}
+
+static void leave_turn(struct cpu_device *device) {
+    pthread_mutex_lock(&device->lock);
+    device->serving++;
+    pthread_cond_broadcast(&device->changed);
+    pthread_mutex_unlock(&device->lock);
+}
+
 static enum err cpu_start(struct key *key, const struct scalar *const *witnesses, size_t k,
                           const struct blinding *blinding, struct pending **out,
                           struct error *error) {
@@ -217,9 +238,10 @@ static enum err cpu_start(struct key *key, const struct scalar *const *witnesses
     if (!p) return error_set(error, ERR_HOST_MEMORY, "no memory for a proof");
     p->base.key = key;
     p->blinding = *blinding;
-    pthread_mutex_lock(&device->turn);
+    take_turn(device);
+    p->base.slot_ns = now_ns();
     rc = compute(p, device->pool, witnesses[0], error);
-    pthread_mutex_unlock(&device->turn);
+    leave_turn(device);
     if (rc != ERR_NONE) {
         pending_free(p);
         return rc;
@@ -261,4 +283,5 @@ const struct backend cpu_backend = {
     .wait_inputs = cpu_wait,
     .wait_device = cpu_wait,
     .finish = cpu_finish,
+    .span_kind = ACTIVITY_CPU_SPAN,
 };

@@ -3,6 +3,7 @@
  * Locks: `loading` (one key is loaded at a time) before `lock` (everything else in a device).
  * Nothing that waits for a proof is called under `lock`.
  */
+#include "gpu/cuda/records.cuh"
 #include "gpu/cuda/slot.cuh"
 
 #include <pthread.h>
@@ -469,6 +470,7 @@ static enum err start(struct key *base, const struct scalar *const *witnesses, s
     p->base.key = base;
     p->blinding = *blinding;
     p->slot = take_slot(device, &p->base);
+    p->base.slot_ns = now_ns();
     rc = enqueue(device, key, p->slot, witnesses[0], error);
     if (rc != ERR_NONE) {
         return_slot(device, p->slot);
@@ -534,4 +536,5 @@ fail:
 
 const struct backend cuda_backend = {
     "cuda",     count,     open_device, close_device, key_memory_of, key_load_on, key_free_on,
-    host_alloc, host_free, start,       wait_inputs,  wait_device,   finish};
+    host_alloc, host_free, start,       wait_inputs,  wait_device,   finish,
+    ACTIVITY_DEVICE_SPAN, cupti_start, cupti_flush, cupti_stop};

@@ -23,6 +23,7 @@ CUDA_LIBS := -L$(CUDA_HOME)/lib64 -lcudart_static -lstdc++ -lpthread
 # named like its struct (curve_info) does not pass the other.
 NVCCFLAGS := -O3 -g -lineinfo -std=c++17 -Xcompiler -Wall,-Wextra,-Werror,-fPIE -Werror all-warnings
 NVCCFLAGS += $(GENCODE)
+NVCCFLAGS += $(addprefix -I,$(wildcard $(CUDA_HOME)/extras/CUPTI/include)) # cupti.h; elsewhere it is with the others
 
 $(B)/%.o: %.cu
 	@mkdir -p $(@D)

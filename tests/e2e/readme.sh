@@ -9,7 +9,7 @@ unset PROVERQ_DATABASE PROVERQ_CACHE_DIR
 export HOME=$work PATH="$work/bin:$PATH"
 mkdir "$work/bin"
 ln -s "$proverq" "$work/bin/proverq"
-ln -s "$root/tests" "$work/tests"
+ln -s "$root/tests" "$root/contrib" "$work"
 at_exit=("kill \$(jobs -p) 2>/dev/null; wait" "${at_exit[@]}")
 cd "$work" || exit
 

@@ -65,7 +65,7 @@ main_job() {
 claims_in_order() {
     is "each prover claimed in order" 0 "$(sql -c "
         select count(*)
-        from (select t.job_seq, t.partition_idx, lag((t.job_seq, t.partition_idx)) over (partition by t.prover_id order by t.started_at) as before
+        from (select t.job_seq, t.partition_idx, lag((t.job_seq, t.partition_idx)) over (partition by t.prover_id order by t.started_at, t.job_seq, t.partition_idx) as before
               from proverq.timings t where t.step = 'claim' and t.job_seq is not null) c
         where c.before > (c.job_seq, c.partition_idx)")"
     local most
@@ -79,12 +79,13 @@ claims_in_order() {
 
 full_timing() {
     # copy_in and copy_out are a GPU's.
-    local steps='claim read_witness check_witness queue_wait matvec ntt msm_a msm_b1 msm_b2 msm_c msm_h finish verify record'
+    local steps='claim synthesis_wait read_witness check_witness queue_wait pick_up slot_wait compute matvec ntt'
+    steps+=' msm_a msm_b1 msm_b2 msm_c msm_h finish_wait finish verify record'
     is "every partition has the full set of timing rows, once" "400 $steps" "$(sql -F ' ' -c "
         select count(*), steps
         from (select t.job_seq, t.partition_idx, string_agg(s.name, ' ' order by s.step) as steps
               from proverq.timing t join proverq.step s using (step)
-              where t.attempt = 1 and s.name not in ('fetch_key', 'check_key', 'load_key')
+              where t.attempt = 1 and s.name not in ('fetch_key', 'check_key', 'load_key', 'hand_over')
               group by 1, 2) p
         group by steps")"
     is "no step took less than nothing" 0 "$(sql -c "select count(*) from proverq.timing where duration < 0")"

@@ -6,7 +6,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 postgres=$root/contrib/scripts/private-postgres.sh
 chmod 711 "$work"
 export PROVERQ_CACHE_DIR=$work/cache PROVERQ_DATABASE
-PROVERQ_DATABASE=$("$postgres" start "$work/pg") || exit 1
+# shellcheck disable=SC2086 # settings, separated by blanks
+PROVERQ_DATABASE=$("$postgres" start "$work/pg" ${POSTGRES_SETTINGS-}) || exit 1
 at_exit=(end_all "'$postgres' remove '$work/pg'" "${at_exit[@]}")
 declare -A pids=()
 

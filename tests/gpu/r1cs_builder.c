@@ -252,6 +252,15 @@ static void put_constraints(struct builder *b) {
 
 /* --- the whole --- */
 
+/* Numbers of a sequence of their own: the constraints' stay what they were. */
+static void set_other_inputs(struct builder *b) {
+    uint64_t constraints = b->random;
+    b->random = b->spec->seed ^ b->spec->inputs << 32;
+    for (uint32_t i = 1; i < b->used; i++)
+        b->values[i] = random_scalar(b);
+    b->random = constraints;
+}
+
 /* 1, the public signals, and what the chain begins with. */
 static void set_inputs(struct builder *b) {
     b->values[0] = small_scalar(1);
@@ -259,6 +268,7 @@ static void set_inputs(struct builder *b) {
         b->values[i] = random_scalar(b);
     b->used = first_private(b);
     b->values[b->used++] = b->spec->kind == CIRCUIT_DENSE ? random_scalar(b) : small_scalar(1);
+    if (b->spec->kind == CIRCUIT_DENSE && b->spec->inputs) set_other_inputs(b);
 }
 
 static enum err write_r1cs(struct builder *b, const char *path, struct error *error) {

@@ -19,6 +19,7 @@ struct circuit_spec {
     uint32_t n_public;      /* may be 0 */
     uint32_t n_unused;      /* wires in no constraint: their points in a key are infinity */
     uint64_t seed;
+    uint64_t inputs; /* dense: another witness of the same constraints for each number */
 };
 
 /* The number of constraints that makes a key's domain exactly 2^log2, with no row to spare. */

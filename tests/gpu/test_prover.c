@@ -426,6 +426,44 @@ START_TEST(every_step_is_timed_once_and_none_overlap) {
 }
 END_TEST
 
+START_TEST(activity_is_what_the_steps_say_and_no_more) {
+    struct device *device = open_cpu(1);
+    struct circuit c = circuit_new(CURVE_BN254, CIRCUIT_DENSE, 200, 1);
+    struct prove_span spans[PROVE_STEP_COUNT];
+    struct activity_interval *got;
+    struct key *key;
+    struct pending *pending;
+    struct proof proof;
+    size_t n = 0, n_got;
+    int64_t until, in_steps = 0, busy = 0, start = now_ns();
+    OK(device_activity_start(device, &error));
+    OK(key_load(device, c.zkey, &key, &error));
+    for (int i = 0; i < 3; i++) {
+        OK(prove_start(key, &c.wtns->values, 1, &pending, &error));
+        ck_assert_int_ge(prove_slot_ns(pending), start);
+        OK(prove_finish(pending, &proof, spans, &n, &error));
+        for (size_t j = 0; j < n; j++)
+            if (spans[j].step != PROVE_STEP_FINISH) in_steps += spans[j].duration_ns;
+    }
+    OK(device_activity_drain(device, false, &got, &n_got, &until, &error));
+    ck_assert_uint_eq(n_got, 0); /* some may still come */
+    ck_assert_int_lt(until, start);
+    OK(device_activity_drain(device, true, &got, &n_got, &until, &error));
+    ck_assert_uint_gt(n_got, 0);
+    for (size_t i = 0; i < n_got; i++) {
+        ck_assert_str_eq(activity_kind_name(got[i].kind), "cpu_span");
+        ck_assert(got[i].start_ns >= start && got[i].end_ns <= until);
+        busy += got[i].busy_ns;
+    }
+    ck_assert_int_eq(busy, in_steps);
+    ck_assert_uint_eq(device_activity_dropped(device), 0);
+    free(got);
+    key_free(key);
+    circuit_free(&c);
+    device_close(device);
+}
+END_TEST
+
 /* --- several at once --- */
 
 struct prover_thread {
@@ -618,6 +656,7 @@ int main(void) {
     tcase_add_test(tc, other_numbers_of_witnesses_are_unsupported);
     tcase_add_test(tc, device_names_are_exact);
     tcase_add_test(tc, every_step_is_timed_once_and_none_overlap);
+    tcase_add_test(tc, activity_is_what_the_steps_say_and_no_more);
     tcase_add_test(tc, threads_prove_different_keys_on_one_device);
     tcase_add_test(tc, one_thread_starts_more_proofs_than_slots);
     tcase_add_test(tc, blinding_is_below_r_full_width_and_fresh);

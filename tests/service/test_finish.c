@@ -52,7 +52,9 @@ static void setup(void) {
     pipeline.loader_wake = eventfd(0, EFD_NONBLOCK);
     must(leases_open(&pipeline.leases, &error));
     must(device_open("cpu", 1, &pipeline.device, &error));
-    must(buffers_open(pipeline.device, 1, &pipeline.buffers, &error));
+    budget_init(&pipeline.host, BUDGET_UNLIMITED);
+    pacing_init(&pipeline.pacing);
+    must(buffers_open(pipeline.device, &pipeline.host, 1, &pipeline.buffers, &error));
     open_circuit();
 }
 
@@ -113,9 +115,9 @@ START_TEST(a_proof_that_verifies_goes_on_with_its_times) {
     struct task *task = finish_task(good, good);
     ck_assert_int_eq(task->outcome, OUTCOME_PROOF);
     must(verify(circuit.vkey, task->publics, circuit.zkey->n_public, &task->proof, &error));
-    static const enum step steps[] = {STEP_QUEUE_WAIT, STEP_MATVEC, STEP_NTT,   STEP_MSM_A,
-                                      STEP_MSM_B1,     STEP_MSM_B2, STEP_MSM_C, STEP_MSM_H,
-                                      STEP_FINISH,     STEP_VERIFY};
+    static const enum step steps[] = {STEP_FINISH_WAIT, STEP_MATVEC, STEP_NTT,   STEP_MSM_A,
+                                      STEP_MSM_B1,      STEP_MSM_B2, STEP_MSM_C, STEP_MSM_H,
+                                      STEP_FINISH,      STEP_VERIFY};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
         ck_assert_int_eq(times(task, steps[i]), 1);
     for (size_t i = 0; i < task->timing.n; i++)

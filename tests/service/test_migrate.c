@@ -1,5 +1,6 @@
 /* Migrations against a real PostgreSQL, whose connection string is PROVERQ_TEST_DSN. The schema
  * proverq of that database is removed and made again. */
+#include "service/embedded.h"
 #include "service/migrate.h"
 #include "service/steps.h"
 
@@ -66,20 +67,32 @@ static void teardown(void) {
     db_close(db);
 }
 
+/* The migrations that are compiled in, and the newest one's number, as text. */
+static int known(char newest[16]) {
+    const struct embedded_file *file = embedded_migrations;
+    int n = 0;
+    for (; file->path; file++, n++)
+        (void)snprintf(newest, 16, "%d", (int)strtol(file->name, NULL, 10));
+    return n / 2; /* up and down */
+}
+
 START_TEST(up_makes_what_the_daemons_need) {
+    char newest[16];
     must_say(migrate_check(db, &error), ERR_SCHEMA, "run: proverq migrate up");
     must(up(NULL));
     must(migrate_check(db, &error));
     ck_assert(is_there("proverq.job") && is_there("proverq.jobs"));
-    ck_assert_int_eq(number("select count(*) from proverq.schema_migration"), 2);
+    ck_assert_int_eq(number("select count(*) from proverq.schema_migration"), known(newest));
 }
 END_TEST
 
 START_TEST(up_again_keeps_the_data) {
+    char newest[16];
+    ck_assert_int_gt(known(newest), 0);
     must(up(NULL));
     script("insert into proverq.artefact values (sha256('z'), 'zkey', 1, 'z')");
     must(up(NULL));
-    must(up("2"));
+    must(up(newest));
     ck_assert_int_eq(number("select count(*) from proverq.artefact"), 1);
 }
 END_TEST
@@ -95,10 +108,10 @@ END_TEST
 
 START_TEST(down_to_0_removes_everything) {
     must(up(NULL));
-    must(down("2"));
-    ck_assert(is_there("proverq.jobs"));
     must(down("1"));
-    ck_assert(is_there("proverq.job") && !is_there("proverq.calculator"));
+    ck_assert(is_there("proverq.job") && !is_there("proverq.device_activity"));
+    must(up(NULL));
+    ck_assert(is_there("proverq.jobs") && is_there("proverq.device_activity"));
     must(down("0"));
     ck_assert_int_eq(number("select count(*) from pg_namespace where nspname = 'proverq'"), 0);
     must(down("0"));
@@ -109,7 +122,7 @@ END_TEST
 
 START_TEST(versions_that_are_not_there_are_refused) {
     must_say(up("2x"), ERR_USAGE, "no migration '2x'");
-    must_say(up("999"), ERR_USAGE, "the newest is 2");
+    must_say(up("999"), ERR_USAGE, "the newest is ");
     must_say(up(""), ERR_USAGE, "no migration ''");
     must_say(down("-1"), ERR_USAGE, "no migration '-1'");
     must_say(down("99999999999999999999"), ERR_USAGE, "no migration");
@@ -132,7 +145,8 @@ END_TEST
 
 START_TEST(a_schema_that_lacks_a_migration_is_refused) {
     must(up(NULL));
-    script("delete from proverq.schema_migration where version = 2");
+    script("update proverq.schema_migration set version = 0, breaking = false "
+           "where version = 1");
     must_say(migrate_check(db, &error), ERR_SCHEMA, "run: proverq migrate up");
 }
 END_TEST

@@ -41,6 +41,24 @@ START_TEST(what_is_in_a_closed_queue_can_still_be_popped) {
 }
 END_TEST
 
+START_TEST(a_wait_ends_with_a_task_with_the_end_or_with_its_time) {
+    struct task task = {.order = 7}, *got = &task;
+    struct queue queue;
+    queue_init(&queue);
+    int64_t start = timing_now();
+    ck_assert(!queue_pop_within(&queue, 30000000, &got));
+    ck_assert_ptr_null(got);
+    ck_assert_int_ge(timing_now() - start, 30000000);
+    queue_push(&queue, &task);
+    ck_assert(queue_pop_within(&queue, INT64_C(60000000000), &got));
+    ck_assert_ptr_eq(got, &task);
+    queue_close(&queue);
+    ck_assert(queue_pop_within(&queue, INT64_C(60000000000), &got));
+    ck_assert_ptr_null(got);
+    queue_destroy(&queue);
+}
+END_TEST
+
 enum { THREADS = 4, MANY = 20000 };
 
 struct consumer {
@@ -99,11 +117,18 @@ static void open_pipeline(void) {
     pipeline.loader_wake = eventfd(0, EFD_NONBLOCK);
     ck_assert_int_eq(leases_open(&pipeline.leases, &error), ERR_NONE);
     ck_assert_int_eq(device_open("cpu", 1, &device, &error), ERR_NONE);
-    ck_assert_int_eq(buffers_open(device, 2, &pipeline.buffers, &error), ERR_NONE);
+    budget_init(&pipeline.host, 2 << 20);
+    pacing_init(&pipeline.pacing);
+    ck_assert_int_eq(keyring_open(device, SIZE_MAX, &pipeline.keyring, &error), ERR_NONE);
+    ck_assert_int_eq(buffers_open(device, &pipeline.host, 2, &pipeline.buffers, &error), ERR_NONE);
 }
 
 static void close_pipeline(void) {
     buffers_close(pipeline.buffers);
+    ck_assert_uint_eq(pipeline.host.used, 0);
+    budget_destroy(&pipeline.host);
+    pacing_destroy(&pipeline.pacing);
+    keyring_close(pipeline.keyring);
     device_close(device);
     leases_close(pipeline.leases);
     queue_destroy(&pipeline.record);
@@ -194,18 +219,47 @@ START_TEST(a_buffer_is_wiped_before_another_gets_it) {
 }
 END_TEST
 
-START_TEST(a_buffer_that_is_too_small_grows) {
+enum { GRAIN = 64 << 10 };
+
+START_TEST(a_buffer_that_fits_is_used_before_one_is_made) {
     struct buffer *a, *b, *c;
     ck_assert_int_eq(buffers_take(pipeline.buffers, 100, &a, &error), ERR_NONE);
-    ck_assert_int_eq(buffers_take(pipeline.buffers, 200, &b, &error), ERR_NONE);
-    ck_assert_int_eq(buffers_take(pipeline.buffers, 1, &c, &error), ERR_INTERNAL);
+    ck_assert_int_eq(buffers_take(pipeline.buffers, 1000000, &b, &error), ERR_NONE);
+    ck_assert_uint_ge(b->capacity, 1000000);
+    ck_assert_int_eq(buffers_take(pipeline.buffers, 1, &c, &error), ERR_NONE);
+    ck_assert_ptr_null(c); /* both are taken: wait */
+    size_t used = pipeline.host.used;
     buffers_give(pipeline.buffers, a);
     buffers_give(pipeline.buffers, b);
-    ck_assert_int_eq(buffers_take(pipeline.buffers, 1000000, &a, &error), ERR_NONE);
-    ck_assert_uint_ge(a->capacity, 1000000);
-    memset(a->bytes, 1, a->capacity);
-    a->used = a->capacity;
+    ck_assert_int_eq(buffers_take(pipeline.buffers, 10, &c, &error), ERR_NONE);
+    ck_assert_ptr_eq(c, a); /* the smaller one */
+    buffers_give(pipeline.buffers, c);
+    ck_assert_uint_eq(pipeline.host.used, used);
+}
+END_TEST
+
+START_TEST(free_buffers_make_room_for_one_that_is_needed) {
+    struct buffer *a, *b;
+    ck_assert_int_eq(buffers_prepare(pipeline.buffers, 1 << 20, 2, &error), ERR_NONE);
+    ck_assert_uint_eq(buffers_made(pipeline.buffers, 1 << 20), 2);
+    ck_assert_int_eq(buffers_take(pipeline.buffers, 1, &a, &error), ERR_NONE);
+    ck_assert_int_eq(buffers_take(pipeline.buffers, (1 << 20) + GRAIN, &b, &error), ERR_NONE);
+    ck_assert_ptr_null(b); /* `a` leaves no room for it */
     buffers_give(pipeline.buffers, a);
+    ck_assert_int_eq(buffers_take(pipeline.buffers, (1 << 20) + GRAIN, &b, &error), ERR_NONE);
+    ck_assert_ptr_nonnull(b);
+    buffers_give(pipeline.buffers, b);
+    ck_assert_uint_le(budget_peak(&pipeline.host), 2 << 20);
+}
+END_TEST
+
+START_TEST(what_never_fits_is_refused_and_not_waited_for) {
+    struct buffer *a;
+    ck_assert_int_eq(buffers_take(pipeline.buffers, (2 << 20) + 1, &a, &error), ERR_HOST_MEMORY);
+    ck_assert_ptr_nonnull(strstr(error.text, "--host-memory"));
+    ck_assert_int_eq(buffers_prepare(pipeline.buffers, SIZE_MAX, 1, &error), ERR_HOST_MEMORY);
+    ck_assert_int_eq(buffers_prepare(pipeline.buffers, (1 << 20) + 1, 2, &error), ERR_NONE);
+    ck_assert_uint_eq(buffers_made(pipeline.buffers, 1), 1); /* as many as fit */
 }
 END_TEST
 
@@ -255,6 +309,7 @@ int main(void) {
     TCase *queues = tcase_create("queues");
     tcase_add_test(queues, the_lowest_claim_goes_first);
     tcase_add_test(queues, what_is_in_a_closed_queue_can_still_be_popped);
+    tcase_add_test(queues, a_wait_ends_with_a_task_with_the_end_or_with_its_time);
     tcase_add_test(queues, each_task_is_popped_by_exactly_one_thread);
     suite_add_tcase(suite, queues);
     TCase *tasks = tcase_create("tasks");
@@ -265,7 +320,9 @@ int main(void) {
     tcase_add_test(tasks, a_lost_lease_or_a_stop_ends_a_task);
     tcase_add_test(tasks, the_first_fault_counts_and_stops_the_prover);
     tcase_add_test(tasks, a_buffer_is_wiped_before_another_gets_it);
-    tcase_add_test(tasks, a_buffer_that_is_too_small_grows);
+    tcase_add_test(tasks, a_buffer_that_fits_is_used_before_one_is_made);
+    tcase_add_test(tasks, free_buffers_make_room_for_one_that_is_needed);
+    tcase_add_test(tasks, what_never_fits_is_refused_and_not_waited_for);
     tcase_add_test(tasks, a_step_past_its_deadline_is_found);
     tcase_add_test(tasks, only_tokens_that_were_asked_for_and_denied_are_lost);
     suite_add_tcase(suite, tasks);

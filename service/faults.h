@@ -1,0 +1,45 @@
+/* Disturbances of a build that tests whether the evidence finds them, and measures what the design
+ * is worth (PROVERQ_FAULTS; never the product's, in which these functions are nothing).
+ *
+ * PROVERQ_SLEEP=BOUNDARY:MS makes the step of that name last so much longer, each time.
+ * PROVERQ_PAGEABLE=1 takes witness buffers that are not pinned.
+ * PROVERQ_RACING=1 lets claimed partitions race each other for their memory.
+ * PROVERQ_WORKERS=N starts no more GPU workers than that.
+ * PROVERQ_DEPTH=N claims so many partitions ahead of the device, whatever was measured.
+ */
+#ifndef PROVERQ_FAULTS_H
+#define PROVERQ_FAULTS_H
+
+#ifdef PROVERQ_FAULTS
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+static inline void fault_sleep(const char *boundary) {
+    const char *wish = getenv("PROVERQ_SLEEP");
+    size_t n = strlen(boundary);
+    if (wish && strncmp(wish, boundary, n) == 0 && wish[n] == ':')
+        (void)poll(NULL, 0, (int)strtol(wish + n + 1, NULL, 10));
+}
+
+/* The number that the environment gives, else 0. */
+static inline int fault_switch(const char *name) {
+    const char *value = getenv(name);
+    return value ? (int)strtol(value, NULL, 10) : 0;
+}
+
+#else
+
+static inline void fault_sleep(const char *boundary) {
+    (void)boundary;
+}
+
+static inline int fault_switch(const char *name) {
+    (void)name;
+    return 0;
+}
+
+#endif
+
+#endif
