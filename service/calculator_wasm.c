@@ -807,11 +807,12 @@ fail:
 static enum err compute_1(const struct inputs *inputs, uint8_t *values, struct error *error) {
     size_t n = inputs->n_values;
     struct place *places = calloc(n ? n : 1, sizeof *places);
-    struct reading_1 reading = {.out = values};
+    struct reading_1 reading = {NULL, false};
     enum err rc;
     if (!places) return error_set(error, ERR_HOST_MEMORY, "out of memory");
     if (n == 0) TRY(error_set(error, ERR_INPUT, "the input signals are missing: none is given"));
     TRY(set_all_1(inputs, places, error));
+    reading.out = values;
     if (!attempt(read_witness_1_step, &reading)) TRY(stopped(error));
     if (!reading.is_whole)
         TRY(error_set(error, ERR_CALCULATOR, "the calculator's witness is not in its memory"));
