@@ -77,7 +77,7 @@ $(B)/%.adx.o: %.c
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(ADX) -DCURVE_ISA=adx -MMD -MP -c -o $@ $<
 
 # SQL is compiled in: one symbol per file (service/embedded.h).
-$(B)/gen/embedded.c: service/embed.sh $(SQL_FILES)
+$(B)/gen/embedded.c: service/embed.sh service/calculator_glue.inc $(SQL_FILES)
 	@mkdir -p $(@D)
 	bash service/embed.sh $(SQL_FILES) > $@
 $(B)/gen/embedded.o: $(B)/gen/embedded.c

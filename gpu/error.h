@@ -31,6 +31,7 @@
     X(ERR_MISMATCH, "mismatch", INPUT, false, "two inputs do not belong together")                 \
     X(ERR_WITNESS, "witness", INPUT, false, "the witness does not satisfy the circuit")            \
     X(ERR_INPUT, "input", INPUT, false, "the inputs of a partition are wrong")                     \
+    X(ERR_CALCULATOR, "calculator", INPUT, false, "the witness calculator failed")                 \
     X(ERR_KEY, "key", CIRCUIT, false, "the proving or verification key is bad")                    \
     X(ERR_INVALID_PROOF, "invalid_proof", INPUT, false, "the proof does not verify")               \
     X(ERR_HOST_MEMORY, "host_memory", HOST, true, "the host is out of memory")                     \

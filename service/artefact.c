@@ -16,7 +16,8 @@ const struct db_statement artefact_put = {"artefact_put", "xtlt", "b"};
 const struct db_statement artefact_chunk_put = {"artefact_chunk_put", "xix", ""};
 
 const char *artefact_kind_name(enum artefact_kind kind) {
-    return kind == ARTEFACT_ZKEY ? "zkey" : "r1cs";
+    static const char *const names[] = {"zkey", "r1cs", "wasm", "calculator", "dat"};
+    return names[kind];
 }
 
 void sha256_format(const struct sha256 *hash, char out[SHA256_HEX_BYTES]) {
@@ -233,6 +234,9 @@ fail:
 static enum err fetch_locked(const struct artefact_places *places, struct db *db,
                              const struct artefact *artefact, const char *path, bool *fetched,
                              struct error *error) {
+    static const char *const labels[] = {
+        "the proving key in the database", "the r1cs in the database", "the wasm in the database",
+        "the calculator in the database", "the .dat file in the database"};
     char *part = NULL;
     enum err rc = check_file(path, path, artefact, error);
     if (rc == ERR_NONE) return rc;
@@ -241,10 +245,7 @@ static enum err fetch_locked(const struct artefact_places *places, struct db *db
                  log_text("error", error->text));
     TRY(cache_path(places, &artefact->sha256, ".part", &part, error));
     TRY(download(db, artefact, part, error));
-    TRY(check_file(part,
-                   artefact->kind == ARTEFACT_ZKEY ? "the proving key in the database"
-                                                   : "the r1cs in the database",
-                   artefact, error));
+    TRY(check_file(part, labels[artefact->kind], artefact, error));
     if (rename(part, path) != 0) TRY(error_set(error, ERR_IO, "%s: %s", path, strerror(errno)));
     *fetched = true;
 fail:
@@ -256,7 +257,7 @@ fail:
 static enum err fetch_from_database(const struct artefact_places *places, struct db *db,
                                     const struct artefact *artefact, char **path, bool *fetched,
                                     struct error *error) {
-    char suffix[8];
+    char suffix[16];
     int lock = -1;
     enum err rc;
     snprintf(suffix, sizeof suffix, ".%s", artefact_kind_name(artefact->kind));

@@ -1,4 +1,4 @@
-/* Artefacts (proving keys, constraint systems): found by their SHA-256, in the database in chunks
+/* Artefacts (proving keys, constraint systems, calculators): found by their SHA-256, in the database in chunks
  * or in a folder that every host sees; kept in a cache on this host.
  *
  * A file of the cache is called by its hash; it appears whole or not at all, however many processes
@@ -19,7 +19,13 @@ struct sha256 {
     uint8_t bytes[SHA256_BYTES];
 };
 
-enum artefact_kind { ARTEFACT_ZKEY, ARTEFACT_R1CS };
+enum artefact_kind {
+    ARTEFACT_ZKEY,
+    ARTEFACT_R1CS,
+    ARTEFACT_WASM,       /* a calculator as circom made it */
+    ARTEFACT_CALCULATOR, /* the same compiled, or a program, for one machine */
+    ARTEFACT_DAT,        /* a program's data */
+};
 
 struct artefact {
     enum artefact_kind kind;
@@ -38,7 +44,7 @@ struct artefact_places {
 extern const struct db_statement artefact_chunk_get;
 extern const struct db_statement artefact_put, artefact_chunk_put;
 
-/* "zkey" or "r1cs". */
+/* "zkey", "r1cs", "wasm", "calculator" or "dat": also how its file's name ends. */
 const char *artefact_kind_name(enum artefact_kind kind);
 
 void sha256_format(const struct sha256 *hash, char out[SHA256_HEX_BYTES]);

@@ -15,7 +15,7 @@ enum {
     BEGINNING_LIMIT_MS = 30000,
 };
 
-static const struct db_statement claim = {"claim", "iLii", "liiulbxt"};
+static const struct db_statement claim = {"claim", "iLii", "liiulbxtt"};
 static const struct db_statement prover_idle = {"prover_idle", "ib", ""};
 static const struct db_statement wake_due = {"wake_due", "", "i"};
 static const struct db_statement rescue_expired = {"rescue_expired", "", "i"};
@@ -51,6 +51,7 @@ static struct task *make_task(struct dispatcher *self, struct claim_rows *rows, 
     if (!db_is_null(result, row, 6))
         task->witness = db_get_bytes(result, row, 6, &task->witness_bytes);
     if (!db_is_null(result, row, 7)) task->path = db_get_text(result, row, 7);
+    if (!db_is_null(result, row, 8)) task->inputs = db_get_text(result, row, 8);
     task->claim = rows;
     atomic_fetch_add(&rows->users, 1);
     return task;
@@ -84,9 +85,12 @@ static int64_t dispatch(struct dispatcher *self, struct task *task, int64_t clai
     return end;
 }
 
-/* How many partitions may be claimed now. */
+/* How many partitions may be claimed now. Those whose witness is being computed come on top of those
+ * that wait for the device, as many as can be computed at once. */
 static int room(struct pipeline *pipeline) {
-    int least = TASKS_AHEAD - atomic_load(&pipeline->ahead);
+    int computing = atomic_load(&pipeline->computing);
+    if (computing > pipeline->synthesis_threads) computing = pipeline->synthesis_threads;
+    int least = TASKS_AHEAD + computing - atomic_load(&pipeline->ahead);
     int buffers = (int)buffers_free_count(pipeline->buffers);
     int in_hand = TASKS_MAX - atomic_load(&pipeline->in_hand);
     if (buffers < least) least = buffers;

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Prints C that holds the given SQL files (paths from the top of the source tree): see service/embedded.h.
+# Prints C that holds the given SQL files, and the glue of calculators (paths from the top of the source tree): see
+# service/embedded.h.
 #     bash service/embed.sh migrations/*.sql sql/*/*.sql > embedded.c
 set -euo pipefail
 
@@ -28,5 +29,7 @@ print_table() {
 }
 
 echo '#include "service/embedded.h"'
-for file in "$@"; do print_bytes "$file"; done
+glue=service/calculator_glue.inc
+for file in "$@" "$glue"; do print_bytes "$file"; done
+echo "const char *const embedded_calculator_glue = $(symbol_of "$glue");"
 for folder in migrations sql/functions sql/views sql/statements; do print_table "$folder" "$@"; done

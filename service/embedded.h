@@ -18,6 +18,9 @@ extern const struct embedded_file embedded_functions[];  /* sql/functions/ */
 extern const struct embedded_file embedded_views[];      /* sql/views/ */
 extern const struct embedded_file embedded_statements[]; /* sql/statements/ */
 
+/* service/calculator_glue.inc, which is C. */
+extern const char *const embedded_calculator_glue;
+
 /* The file called `name` in a table, or NULL. */
 static inline const struct embedded_file *embedded_find(const struct embedded_file *table,
                                                         const char *name) {

@@ -21,6 +21,7 @@ void held_free(struct held *held) {
     vkey_free(held->vkey);
     zkey_close(held->zkey);
     r1cs_close(held->constraints);
+    calculator_free(held->calculator);
     free(held);
 }
 

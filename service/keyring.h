@@ -10,6 +10,7 @@
 #include "gpu/vkey.h"
 #include "gpu/zkey.h"
 #include "service/artefact.h"
+#include "service/calculator.h"
 #include "service/timing.h"
 
 #include <pthread.h>
@@ -36,6 +37,7 @@ struct held {
     struct zkey *zkey;
     struct vkey *vkey;
     struct key *key;
+    struct calculator *calculator; /* NULL: none, or none for this machine */
     bool has_r1cs;
     struct artefact r1cs;
     struct r1cs *constraints; /* opened by the finish stage when a proof does not verify */

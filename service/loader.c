@@ -13,7 +13,7 @@ enum { KNOWN_MAX = 4096 };
 #define REFUSED_RETRY_NS INT64_C(60000000000)
 
 static const struct db_statement wanted_circuits = {"wanted_circuits", "L", "l"};
-static const struct db_statement circuit_get = {"circuit_get", "l", "titiiixltxlttb"};
+static const struct db_statement circuit_get = {"circuit_get", "lt", "titiiixltxlttbtxltxltit"};
 static const struct db_statement *const statements[] = {&wanted_circuits, &circuit_get,
                                                         &artefact_chunk_get};
 const struct stage_statements loader_statements = {statements,
@@ -26,6 +26,9 @@ struct description {
     int64_t n_vars, n_public, log_domain;
     struct artefact zkey;
     const char *vkey;
+    enum calculator_kind calculator_kind;
+    bool has_calculator, has_dat; /* for this machine */
+    struct artefact calculator, dat;
 };
 
 static enum err read_artefact(const struct db_result *rows, int column, enum artefact_kind kind,
@@ -42,10 +45,25 @@ static enum err read_artefact(const struct db_result *rows, int column, enum art
     return ERR_NONE;
 }
 
+static enum err describe_calculator(struct description *out, struct error *error) {
+    enum err rc = ERR_NONE;
+    out->has_calculator = !db_is_null(out->rows, 0, 15);
+    out->has_dat = !db_is_null(out->rows, 0, 18);
+    out->calculator_kind = strcmp(db_get_text(out->rows, 0, 14), "program") == 0
+                               ? CALCULATOR_PROGRAM
+                               : CALCULATOR_WASM;
+    if (out->has_calculator)
+        TRY(read_artefact(out->rows, 15, ARTEFACT_CALCULATOR, &out->calculator, error));
+    if (out->has_dat) TRY(read_artefact(out->rows, 18, ARTEFACT_DAT, &out->dat, error));
+fail:
+    return rc;
+}
+
 static enum err describe(struct db *db, struct held *held, struct description *out,
                          struct error *error) {
     enum err rc;
-    TRY(db_run(db, &circuit_get, DB_PARAMS(db_int(held->circuit_id)), &out->rows, error));
+    TRY(db_run(db, &circuit_get, DB_PARAMS(db_int(held->circuit_id), db_text(calculator_machine())),
+               &out->rows, error));
     if (db_rows(out->rows) != 1)
         TRY(error_set(error, ERR_MISMATCH, "circuit %lld is not in the database",
                       (long long)held->circuit_id));
@@ -61,6 +79,7 @@ static enum err describe(struct db *db, struct held *held, struct description *o
     held->has_r1cs = !db_is_null(out->rows, 0, 9);
     if (held->has_r1cs) TRY(read_artefact(out->rows, 9, ARTEFACT_R1CS, &held->r1cs, error));
     out->vkey = db_get_text(out->rows, 0, 12);
+    TRY(describe_calculator(out, error));
 fail:
     return rc;
 }
@@ -107,6 +126,32 @@ fail:
     return rc;
 }
 
+/* Puts the calculator's files on this host. Without one for this machine there is none: partitions
+ * with inputs are given back, those with witnesses can be proved. */
+static enum err fetch_calculator(struct pipeline *pipeline, struct held *held,
+                                 const struct description *description, struct error *error) {
+    struct calculator *calculator = NULL;
+    bool fetched = false;
+    enum err rc = ERR_NONE;
+    if (!description->has_calculator) return ERR_NONE;
+    calculator = calloc(1, sizeof *calculator);
+    if (!calculator) return error_set(error, ERR_HOST_MEMORY, "out of memory");
+    *calculator = (struct calculator){.id = held->circuit_id,
+                                      .kind = description->calculator_kind,
+                                      .curve = held->zkey->curve,
+                                      .n_vars = held->zkey->n_vars};
+    TRY(artefact_fetch(&pipeline->places, pipeline->loader_db, &description->calculator,
+                       &calculator->path, &fetched, error));
+    if (description->has_dat)
+        TRY(artefact_fetch(&pipeline->places, pipeline->loader_db, &description->dat,
+                           &calculator->data, &fetched, error));
+    held->calculator = calculator;
+    return ERR_NONE;
+fail:
+    calculator_free(calculator);
+    return rc;
+}
+
 static enum err load(struct pipeline *pipeline, struct held *held, struct description *description,
                      struct error *error) {
     char *path = NULL;
@@ -124,7 +169,9 @@ static enum err load(struct pipeline *pipeline, struct held *held, struct descri
     TRY(check_vkey(held, description->vkey, error));
     at = timing_end(&held->loading, STEP_CHECK_KEY, WORKER_LOADER, at);
     TRY(key_load(pipeline->device, held->zkey, &held->key, error));
-    timing_end(&held->loading, STEP_LOAD_KEY, WORKER_LOADER, at);
+    at = timing_end(&held->loading, STEP_LOAD_KEY, WORKER_LOADER, at);
+    TRY(fetch_calculator(pipeline, held, description, error));
+    if (held->calculator) timing_end(&held->loading, STEP_FETCH_CALCULATOR, WORKER_LOADER, at);
 fail:
     free(path);
     return rc;
@@ -150,9 +197,11 @@ static void log_loaded(const struct held *held, int64_t start_ns) {
 }
 
 static void release_parts(struct held *held) {
+    calculator_free(held->calculator);
     key_free(held->key);
     vkey_free(held->vkey);
     zkey_close(held->zkey);
+    held->calculator = NULL;
     held->key = NULL;
     held->vkey = NULL;
     held->zkey = NULL;

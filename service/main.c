@@ -1,4 +1,5 @@
 /* proverq: reads the command line, sets up the process, and hands over to the command. */
+#include "service/calculator_process.h"
 #include "service/circuit.h"
 #include "service/files_cmd.h"
 #include "service/finalizer.h"
@@ -95,6 +96,7 @@ int main(int argc, char **argv) {
     struct options options;
     struct error error = {.code = ERR_NONE};
     int status = EXIT_OK;
+    if (argc == 2 && strcmp(argv[1], CALCULATOR_COMMAND) == 0) return calculator_process_main();
     (void)signal(SIGPIPE, SIG_IGN); /* a write that fails says so where it is made */
     if (options_parse(argc, (const char *const *)argv, &options, &error)) {
         (void)fprintf(stderr, "proverq: %s\n", error.text);

@@ -94,6 +94,20 @@ enum command {
       "largest artefact that is stored in the database")                                           \
     X(r1cs, STRING, "r1cs", "FILE", "", FOR(COMMAND_CIRCUIT_ADD),                                  \
       "the circuit's constraints, so that a bad witness is told which one it breaks")              \
+    X(vkey, STRING, "vkey", "FILE", "", FOR(COMMAND_CIRCUIT_ADD),                                  \
+      "the verification key that came with the proving key: they must belong together")            \
+    X(wasm, STRING, "wasm", "FILE", "", FOR(COMMAND_CIRCUIT_ADD),                                  \
+      "circom's witness calculator: the circuit then takes inputs; needs wasm2c and a C compiler") \
+    X(sym, STRING, "sym", "FILE", "", FOR(COMMAND_CIRCUIT_ADD),                                    \
+      "circom's .sym file: wrong inputs are then told by the names of their signals")              \
+    X(calculator, STRING, "calculator", "PROGRAM", "", FOR(COMMAND_CIRCUIT_ADD),                   \
+      "circom's C++ witness calculator, with PROGRAM.dat beside it, instead of --wasm")            \
+    X(synthesis_timeout_ms, DURATION, "synthesis-timeout", "TIME", "5m",                         \
+      FOR_PROVERS | FOR(COMMAND_CIRCUIT_ADD), "longest time that computing one witness may take")  \
+    X(synthesis_memory, SIZE, "synthesis-memory", "SIZE", "4G",                                  \
+      FOR_PROVERS | FOR(COMMAND_CIRCUIT_ADD), "memory that one witness calculator may use")        \
+    X(synthesis_threads, COUNT, "synthesis-threads", "N", "0", FOR_PROVERS,                        \
+      "witnesses that are computed at once (0: one per core, or as --threads says)")               \
     X(lease_ms, DURATION, "lease", "TIME", "30s", FOR_PROVERS,                                     \
       "time after which the work of a prover that died is given to another")                       \
     X(poll_ms, DURATION, "poll", "TIME", "1s", FOR_DAEMONS,                                        \

@@ -21,7 +21,7 @@ enum { DISPATCHER_STATEMENTS_MAX = 16 };
 /* The threads, by stage, in the order in which they are ended. */
 struct threads {
     struct stage_thread dispatcher, loader, record, heartbeat;
-    struct stage_thread synthesis[SYNTHESIS_THREADS], gpu[GPU_THREADS], finish[FINISH_THREADS];
+    struct stage_thread synthesis[SYNTHESIS_THREADS_MOST], gpu[GPU_THREADS], finish[FINISH_THREADS];
 };
 
 /* --- signals --- */
@@ -210,6 +210,24 @@ fail:
     return rc;
 }
 
+/* How many witnesses are computed at once. */
+static int choose_synthesis_threads(const struct options *options) {
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    long n = options->synthesis_threads ? (long)options->synthesis_threads
+             : options->threads         ? (long)options->threads
+                                        : cores;
+    if (n < SYNTHESIS_THREADS_LEAST) n = SYNTHESIS_THREADS_LEAST;
+    return n > SYNTHESIS_THREADS_MOST ? SYNTHESIS_THREADS_MOST : (int)n;
+}
+
+static enum err open_calculators(struct pipeline *pipeline, struct error *error) {
+    const struct calculator_limits limits = {pipeline->options->synthesis_timeout_ms,
+                                             pipeline->options->synthesis_memory};
+    pipeline->synthesis_threads = choose_synthesis_threads(pipeline->options);
+    return calculators_open(&limits, (size_t)pipeline->synthesis_threads, &pipeline->calculators,
+                            error);
+}
+
 static enum err pipeline_equip(struct pipeline *pipeline, struct error *error) {
     const struct options *options = pipeline->options;
     const char *device = options->devices.n ? options->devices.item[0] : "auto";
@@ -221,7 +239,9 @@ static enum err pipeline_equip(struct pipeline *pipeline, struct error *error) {
     TRY(device_activity_start(pipeline->device, error));
     TRY(keyring_open(&pipeline->keyring, error));
     TRY(leases_open(&pipeline->leases, error));
-    TRY(buffers_open(pipeline->device, BUFFERS, &pipeline->buffers, error));
+    TRY(open_calculators(pipeline, error));
+    TRY(buffers_open(pipeline->device, BUFFERS + (size_t)pipeline->synthesis_threads,
+                     &pipeline->buffers, error));
 fail:
     return rc;
 }
@@ -232,6 +252,7 @@ static void pipeline_close(struct pipeline *pipeline) {
     struct queue *queues[] = {&pipeline->synthesis, &pipeline->gpu, &pipeline->finish,
                               &pipeline->record};
     close_connections(pipeline);
+    calculators_close(pipeline->calculators);
     buffers_close(pipeline->buffers);
     keyring_close(pipeline->keyring);
     leases_close(pipeline->leases);
@@ -265,7 +286,7 @@ static void start_all(struct threads *threads, struct pipeline *pipeline) {
         start(&threads->finish[i], pipeline, finish_main, WORKER_FINISH + i);
     for (int i = 0; i < GPU_THREADS; i++)
         start(&threads->gpu[i], pipeline, gpu_worker_main, WORKER_GPU + i);
-    for (int i = 0; i < SYNTHESIS_THREADS; i++)
+    for (int i = 0; i < pipeline->synthesis_threads; i++)
         start(&threads->synthesis[i], pipeline, synthesis_main, WORKER_SYNTHESIS + i);
     start(&threads->loader, pipeline, loader_main, WORKER_LOADER);
     start(&threads->dispatcher, pipeline, dispatcher_main, WORKER_DISPATCHER);
@@ -280,7 +301,7 @@ static void join(const struct stage_thread *threads, int n) {
  * the one before it has and its own queue is empty. */
 static void join_all(struct threads *threads, struct pipeline *pipeline) {
     join(&threads->dispatcher, 1);
-    join(threads->synthesis, SYNTHESIS_THREADS);
+    join(threads->synthesis, pipeline->synthesis_threads);
     queue_close(&pipeline->gpu);
     join(threads->gpu, GPU_THREADS);
     queue_close(&pipeline->finish);

@@ -106,6 +106,8 @@ void pipeline_begin(struct pipeline *pipeline, struct task *task) {
     atomic_fetch_add(&pipeline->in_hand, 1);
     atomic_fetch_add(&pipeline->ahead, 1);
     task->is_ahead = true;
+    task->is_computing = task->inputs != NULL;
+    if (task->is_computing) atomic_fetch_add(&pipeline->computing, 1);
     lease_step(&task->lease, "claim", CLAIM_LIMIT_NS);
     leases_add(pipeline->leases, &task->lease);
 }
@@ -125,9 +127,16 @@ void pipeline_room(struct pipeline *pipeline, struct task *task) {
     wake_up(pipeline->dispatcher_wake);
 }
 
+void pipeline_computed(struct pipeline *pipeline, struct task *task) {
+    if (!task->is_computing) return;
+    task->is_computing = false;
+    atomic_fetch_sub(&pipeline->computing, 1);
+}
+
 static void to_record(struct pipeline *pipeline, struct task *task, enum outcome outcome) {
     task->outcome = outcome;
     task_drop_witness(task, pipeline->buffers);
+    pipeline_computed(pipeline, task);
     pipeline_room(pipeline, task);
     wake_up(pipeline->dispatcher_wake); /* a buffer is free */
     task->queued_ns = timing_now();

@@ -29,25 +29,32 @@
  * for a claim, few enough that the others find work too. */
 enum { TASKS_AHEAD = 4 };
 
-/* Threads of a stage; the others have one. There are as many GPU workers as device slots. */
-enum { SYNTHESIS_THREADS = 2, GPU_THREADS = PROVE_SLOTS, FINISH_THREADS = 2 };
+/* Threads of a stage; the others have one. There are as many GPU workers as device slots. How many
+ * do synthesis is an option. */
+enum {
+    SYNTHESIS_THREADS_LEAST = 2, /* one may wait for a slow disk */
+    SYNTHESIS_THREADS_MOST = 256,
+    GPU_THREADS = PROVE_SLOTS,
+    FINISH_THREADS = 2,
+};
 
-/* Witness buffers: a task keeps its own until its proof is verified, so that a mismatch can be
- * traced to the witness. */
+/* Witness buffers, without those for witnesses that are being computed, one for each thread that
+ * does: a task keeps its own until its proof is verified, so that a mismatch can be traced to the
+ * witness. */
 enum { BUFFERS = TASKS_AHEAD + GPU_THREADS + FINISH_THREADS };
 
 /* Partitions in hand at most, those included that wait to be recorded. */
-enum { TASKS_MAX = 64 };
+enum { TASKS_MAX = 64 + SYNTHESIS_THREADS_MOST };
 
 /* What proverq.timing calls a worker: the first thread of a stage, the next ones count on. */
 enum {
     WORKER_DISPATCHER = 0,
     WORKER_LOADER = 1,
-    WORKER_SYNTHESIS = 10,
     WORKER_GPU = 20,
     WORKER_FINISH = 30,
     WORKER_RECORD = 40,
     WORKER_HEARTBEAT = 50,
+    WORKER_SYNTHESIS = 100,
 };
 
 /* The rows of one claim, shared by the tasks that it made; the last one frees them. */
@@ -73,9 +80,11 @@ struct task {
     struct held *circuit;     /* the keyring's */
     struct lease lease;       /* registered from the claim until it is recorded */
     struct claim_rows *claim; /* until the witness is read */
-    const uint8_t *witness;   /* in the claim's rows; NULL: `path` */
+    const uint8_t *witness;   /* in the claim's rows; of these three, two are NULL */
     size_t witness_bytes;
     const char *path;
+    const char *inputs; /* inputs.h */
+    bool is_computing;  /* it counts as one whose witness is being computed */
 
     struct buffer *buffer; /* from the claim until the proof is verified */
     struct wtns *wtns;     /* in the buffer */
@@ -129,10 +138,13 @@ struct pipeline {
     struct keyring *keyring;
     struct buffers *buffers;
     struct leases *leases;
+    struct calculators *calculators;
+    int synthesis_threads;
     struct queue synthesis, gpu, finish, record;
 
     atomic_int in_hand;   /* tasks, at most TASKS_MAX */
-    atomic_int ahead;     /* those before the device, at most TASKS_AHEAD */
+    atomic_int ahead;     /* those before the device */
+    atomic_int computing; /* those of them whose witness is to be computed first */
     atomic_bool loaded;   /* the circuits that had work when the prover started */
     atomic_bool stopping; /* nothing new goes to the device */
     int stop_fd;          /* readable for ever once stopping */
@@ -151,6 +163,9 @@ struct pipeline {
 
 /* The task is no longer ahead of the device: there is room for another. */
 void pipeline_room(struct pipeline *pipeline, struct task *task);
+
+/* The task's witness is there, or will not be: there is room for another. */
+void pipeline_computed(struct pipeline *pipeline, struct task *task);
 
 /* Sends a task with a verified proof to be recorded. */
 void pipeline_proved(struct pipeline *pipeline, struct task *task);

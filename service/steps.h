@@ -16,9 +16,12 @@
     X(STEP_FETCH_KEY, 20, "fetch_key", "the proving key comes from the database into the cache")   \
     X(STEP_CHECK_KEY, 21, "check_key", "every point of the proving key is checked")                \
     X(STEP_LOAD_KEY, 22, "load_key", "the proving key goes to the device")                         \
+    X(STEP_FETCH_CALCULATOR, 23, "fetch_calculator",                                               \
+      "the compiled calculator comes from the database into the cache")                            \
     X(STEP_SYNTHESIS_WAIT, 29, "synthesis_wait", "the partition waits for a synthesis thread")     \
     X(STEP_READ_WITNESS, 30, "read_witness", "the witness is read from the row or the file")       \
     X(STEP_CHECK_WITNESS, 31, "check_witness", "the witness is checked against the circuit")       \
+    X(STEP_COMPUTE_WITNESS, 32, "compute_witness", "the witness is computed from the inputs")      \
     X(STEP_QUEUE_WAIT, 40, "queue_wait", "the witness waits for a GPU worker")                     \
     /* what a GPU worker does: these tile its life */                                              \
     X(STEP_PICK_UP, 41, "pick_up", "a GPU worker has taken the partition")                         \

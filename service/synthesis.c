@@ -129,6 +129,41 @@ static enum err read_witness(const struct pipeline *pipeline, struct task *task,
     return error_set(error, ERR_INPUT, "the partition has no witness");
 }
 
+/* A calculator's process may have to be started and loaded before the time for its witness begins. */
+#define START_LIMIT_NS INT64_C(120000000000)
+
+static enum err compute_witness(const struct pipeline *pipeline, struct task *task,
+                                struct error *error) {
+    const struct held *circuit = task->circuit;
+    int64_t timeout_ns = (int64_t)pipeline->options->synthesis_timeout_ms * 1000000;
+    if (!circuit->calculator)
+        return error_set(error, ERR_ABSENT,
+                         "circuit %s has no calculator for machines like this one (%s); on one "
+                         "run: proverq circuit add %s with the same files",
+                         circuit->name, calculator_machine(), circuit->name);
+    lease_step(&task->lease, "compute_witness", timeout_ns + START_LIMIT_NS);
+    return calculators_compute(pipeline->calculators, circuit->calculator, task->inputs,
+                               strlen(task->inputs), pipeline->stop_fd, task->buffer, error);
+}
+
+/* Puts the .wtns file into the buffer. *at: when this step began; gets when it ended. */
+static enum err get_witness(const struct stage_thread *self, struct task *task, int64_t limit_ns,
+                            int64_t *at, struct error *error) {
+    bool is_computed = task->inputs != NULL;
+    enum err rc;
+    if (is_computed) {
+        rc = compute_witness(self->pipeline, task, error);
+        pipeline_computed(self->pipeline, task);
+    } else {
+        lease_step(&task->lease, "read_witness", limit_ns);
+        rc = read_witness(self->pipeline, task, error);
+    }
+    fault_sleep(is_computed ? "compute_witness" : "read_witness");
+    *at = timing_end(&task->timing, is_computed ? STEP_COMPUTE_WITNESS : STEP_READ_WITNESS,
+                     self->worker, *at);
+    return rc;
+}
+
 static enum err keep_publics(struct task *task, struct error *error) {
     size_t n = task->circuit->zkey->n_public;
     task->publics = calloc(n ? n : 1, sizeof *task->publics);
@@ -143,10 +178,7 @@ static enum err synthesize(const struct stage_thread *self, struct task *task,
     enum err rc;
     fault_sleep("synthesis_wait");
     int64_t at = timing_end(&task->timing, STEP_SYNTHESIS_WAIT, self->worker, task->queued_ns);
-    lease_step(&task->lease, "read_witness", limit);
-    TRY(read_witness(self->pipeline, task, error));
-    fault_sleep("read_witness");
-    at = timing_end(&task->timing, STEP_READ_WITNESS, self->worker, at);
+    TRY(get_witness(self, task, limit, &at, error));
     lease_step(&task->lease, "check_witness", limit);
     TRY(witness_check(task->buffer, task->circuit->zkey, &task->wtns, error));
     TRY(keep_publics(task, error));
@@ -157,6 +189,7 @@ fail:
     task->claim = NULL;
     task->witness = NULL;
     task->path = NULL;
+    task->inputs = NULL;
     return rc;
 }
 
@@ -167,6 +200,8 @@ void *synthesis_main(void *arg) {
     for (struct task *task; (task = queue_pop(&pipeline->synthesis)) != NULL;) {
         if (pipeline_is_over(pipeline, task)) continue;
         if (synthesize(self, task, &error) != ERR_NONE) {
+            if (pipeline_is_over(pipeline, task))
+                continue; /* then it was not the witness's fault */
             pipeline_give_up(pipeline, task, &error);
             continue;
         }

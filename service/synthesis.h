@@ -1,5 +1,5 @@
-/* Getting a witness: from the row or from a file below the witness root, checked against the key.
- */
+/* Getting a witness: computed from inputs, from the row, or from a file below the witness root; then
+ * checked against the key. */
 #ifndef PROVERQ_SYNTHESIS_H
 #define PROVERQ_SYNTHESIS_H
 

@@ -93,21 +93,22 @@ start_services() {
 
 add_circuits() {
     say "3. Two circuits, one on each curve"
-    for circuit in merkle range; do
-        show "proverq circuit add $circuit tests/circuits/$circuit/$circuit.zkey --r1cs tests/circuits/$circuit/$circuit.r1cs"
-        build/proverq circuit add $circuit "tests/circuits/$circuit/$circuit.zkey" --r1cs "tests/circuits/$circuit/$circuit.r1cs"
-    done
+    local merkle=tests/circuits/merkle/merkle range=tests/circuits/range/range
+    show "proverq circuit add merkle $merkle.zkey --wasm $merkle.wasm --r1cs $merkle.r1cs"
+    build/proverq circuit add merkle $merkle.zkey --wasm $merkle.wasm --r1cs $merkle.r1cs
+    show "proverq circuit add range $range.zkey --r1cs $range.r1cs"
+    build/proverq circuit add range $range.zkey --r1cs $range.r1cs
 }
 
 prove_jobs() {
     say "4. Two jobs, inserted and awaited with psql"
     cat >"$demo/jobs.sql" <<'SQL'
-\echo by function, with a webhook:
-\set merkle `base64 -w0 tests/circuits/merkle/witness.wtns`
-select proverq.enqueue_witness('merkle', array_fill(decode(:'merkle', 'base64'), array[4]), webhook => 'demo') as job \gset
-\echo '  select proverq.enqueue_witness(''merkle'', array[...4 witnesses...], webhook => ''demo'');    -- job' :job
+\echo by function, from inputs, with a webhook:
+\set merkle `cat tests/circuits/merkle/input.json`
+select proverq.enqueue('merkle', array_fill(:'merkle'::jsonb, array[4]), webhook => 'demo') as job \gset
+\echo '  select proverq.enqueue(''merkle'', array[''{"topic": "...", "secret": "...", "path": [...], ...}'', ...]::jsonb[], webhook => ''demo'');    -- job' :job
 
-\echo by plain INSERT:
+\echo by plain INSERT, of witnesses:
 \set range `base64 -w0 tests/circuits/range/witness.wtns`
 begin;
 insert into proverq.job (circuit, partitions) values ('range', 2) returning job_seq as second \gset

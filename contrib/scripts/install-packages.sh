@@ -4,7 +4,7 @@
 #   install-packages.sh [build | demo | check] ...   what for (default: all three)
 #   install-packages.sh --list [GROUP ...]           print the packages and do nothing
 #
-#   build   compile proverq                    demo    also run it: PostgreSQL's server, Python for the sample consumer
+#   build   compile proverq                    demo    also run it: PostgreSQL's server, wabt for calculators, Python for the sample consumer
 #   check   also test it: Check, GMP, node and npm, linters, valgrind
 #
 # When nothing is missing it does nothing and uses no network. Without the rights to install, it names what to ask for.
@@ -14,8 +14,8 @@ set -euo pipefail
 packages_of() {
     case $1 in
     build) echo gcc make pkg-config libpq-dev libcurl4-openssl-dev libssl-dev libjansson-dev libmicrohttpd-dev ;;
-    demo) echo postgresql postgresql-client curl jq python3 procps ;;
-    check) echo g++ check libsubunit-dev libgmp-dev nodejs npm valgrind clang-format clang-tidy cppcheck shellcheck wabt git ;;
+    demo) echo postgresql postgresql-client curl jq python3 procps wabt libc6-dev ;;
+    check) echo g++ check libsubunit-dev libgmp-dev nodejs npm valgrind clang-format clang-tidy cppcheck shellcheck git ;;
     esac
 }
 

@@ -7,7 +7,7 @@
 -- text after the lock, where the partial index would invite the planner to walk all of it.
 create or replace function proverq.claim(prover int, circuits bigint[], lease_ms int, max_rows int)
 returns table (job_seq bigint, partition_idx int, attempt int, token uuid, circuit_id bigint, keep_inputs bool,
-               witness bytea, witness_path text)
+               witness bytea, witness_path text, inputs text)
 language plpgsql
 set search_path = pg_catalog, proverq, pg_temp
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
@@ -49,7 +49,7 @@ begin
                 where p.job_seq = l.job_seq and p.partition_idx = l.partition_idx
                 returning p.*
             )
-            select p.job_seq, p.partition_idx, p.attempt, p.token, p.circuit_id, j.keep_inputs, p.witness, p.witness_path
+            select p.job_seq, p.partition_idx, p.attempt, p.token, p.circuit_id, j.keep_inputs, p.witness, p.witness_path, inputs_text(p.inputs)
             from leased p
             join job j on j.job_seq = p.job_seq
             order by p.priority desc, p.job_seq, p.partition_idx;

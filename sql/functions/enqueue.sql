@@ -11,14 +11,28 @@ returns bigint
 language plpgsql
 set search_path = pg_catalog, proverq, pg_temp
 as $$
+declare
+    digest bytea;
+    job_seq bigint;
+    is_new bool;
 begin
-    raise feature_not_supported using
-        message = format('circuit %s has no witness calculator, so it cannot take inputs', coalesce(quote_ident(circuit), 'NULL')),
-        hint = 'Compute the witness (snarkjs wtns calculate CIRCUIT.wasm INPUT.json WITNESS.wtns) and call proverq.enqueue_witness or proverq.enqueue_path.';
+    perform enqueue_check('inputs', cardinality(inputs), array_ndims(inputs),
+                          case when array_ndims(inputs) = 1 then array_position(inputs, null) - array_lower(inputs, 1) end);
+    if request_id is not null then
+        select sha256(string_agg(sha256(convert_to(i::text, 'UTF8')), '\x' order by idx)) into digest
+        from unnest(inputs) with ordinality t (i, idx);
+    end if;
+    select e.job_seq, e.is_new into job_seq, is_new
+    from enqueue_job(circuit, 'inputs', cardinality(inputs), digest, priority, request_id, webhook, keep_inputs) e;
+    if is_new then
+        insert into partition (job_seq, partition_idx, inputs)
+        select job_seq, t.idx - 1, t.i from unnest(inputs) with ordinality t (i, idx);
+    end if;
+    return job_seq;
 end
 $$;
 comment on function proverq.enqueue(text, jsonb[], int, text, text, bool) is
-    'Enqueues a job from input signals. Not possible yet: give witnesses to proverq.enqueue_witness or proverq.enqueue_path.';
+    'Enqueues a job with one partition for each object of input signals, such as {"a": "3", "path": [1, 2]}, and gives its number. The same request_id with the same circuit and inputs is the same job.';
 
 create or replace function proverq.enqueue_witness(
     circuit text, witnesses bytea[], priority int default 0, request_id text default null, webhook text default null,
@@ -94,7 +108,7 @@ begin
     end if;
 end
 $$;
-comment on function proverq.enqueue_check(text, int, int, int) is 'Refuses arrays that cannot be a job. Part of enqueue_witness and enqueue_path.';
+comment on function proverq.enqueue_check(text, int, int, int) is 'Refuses arrays that cannot be a job. Part of the enqueue functions.';
 
 create or replace function proverq.enqueue_job(
     circuit text, kind text, partitions int, digest bytea, priority int, request_id text, webhook text, keep_inputs bool,
@@ -128,4 +142,4 @@ begin
 end
 $$;
 comment on function proverq.enqueue_job(text, text, int, bytea, int, text, text, bool) is
-    'Makes a job, or finds the one with this request_id. Part of enqueue_witness and enqueue_path.';
+    'Makes a job, or finds the one with this request_id. Part of the enqueue functions.';

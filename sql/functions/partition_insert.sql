@@ -24,12 +24,10 @@ begin
             hint = 'Insert another job for further partitions.';
     elsif num_nonnulls(new.witness, new.witness_path, new.inputs) <> 1 then
         raise check_violation using
-            message = format('partition %s of job %s needs exactly one of witness and witness_path', new.partition_idx, owner.job_seq),
-            hint = 'witness is the content of a .wtns file; witness_path names one in the provers'' witness folder.';
+            message = format('partition %s of job %s needs exactly one of inputs, witness and witness_path', new.partition_idx, owner.job_seq),
+            hint = 'inputs are the circuit''s signals; witness is the content of a .wtns file; witness_path names one in the provers'' witness folder.';
     elsif new.inputs is not null then
-        raise feature_not_supported using
-            message = format('circuit %s has no witness calculator, so it cannot take inputs', quote_ident(owner.circuit)),
-            hint = 'Compute the witness (snarkjs wtns calculate CIRCUIT.wasm INPUT.json WITNESS.wtns) and insert that.';
+        perform inputs_check(owner.circuit_id, new.inputs, format('partition %s of job %s', new.partition_idx, owner.job_seq));
     elsif new.witness_path = '' then
         raise check_violation using
             message = format('partition %s of job %s has an empty witness_path', new.partition_idx, owner.job_seq);

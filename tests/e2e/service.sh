@@ -253,7 +253,7 @@ bad_requests() {
     "$proverq" circuit list | grep -q '^merkle ' || add_circuit merkle "$own/merkle/merkle.zkey"
     refused "an unknown circuit" 'there is no circuit nosuch' sql -c "select proverq.enqueue_witness('nosuch', array['\\x00'::bytea])"
     refused "no partitions" 'at least one witness' sql -c "select proverq.enqueue_witness('merkle', '{}')"
-    refused "inputs, as long as circuits have no calculator" 'no witness calculator' sql -c "select proverq.enqueue('merkle', array['{}'::jsonb])"
+    refused "inputs for a circuit that has no calculator" 'no witness calculator' sql -c "select proverq.enqueue('merkle', array['{}'::jsonb])"
     refused "a circuit without its file" 'nosuch.zkey' "$proverq" circuit add missing "$work/nosuch.zkey"
     refused "a circuit from something else" 'zkey|magic|format' "$proverq" circuit add wrong "$own/merkle/merkle.r1cs"
     begin_finalizer

@@ -38,5 +38,5 @@ select test.throws($$select proverq.enqueue_path('mul', '{}')$$, '22023', 'at le
 select test.throws($$select proverq.enqueue_path('mul', array[''])$$, '23514', 'empty witness_path', 'an empty path');
 select test.throws($$select proverq.enqueue_path('mul', array[null]::text[])$$, '22004', 'path of partition 0 is NULL', 'a path of NULL');
 select test.throws($$select proverq.enqueue_witness('mul', array['\x01'::bytea], webhook => 'nil')$$, '42704', 'no webhook endpoint', 'an unknown endpoint');
-select test.throws($$select proverq.enqueue('mul', array['{}'::jsonb])$$, '0A000', 'circuit mul has no witness calculator.*enqueue_witness', 'inputs, for now');
+select test.throws($$select proverq.enqueue('mul', array['{}'::jsonb])$$, '0A000', 'circuit mul has no witness calculator.*enqueue_witness', 'inputs of a circuit without a calculator');
 select test.is((select max(job_seq) from proverq.partition) is not null and not exists (select from proverq.job j where state = 'incomplete' and request_id is null), true, 'what was refused left no job');

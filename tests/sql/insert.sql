@@ -53,10 +53,10 @@ select test.throws($$insert into proverq.partition (job_seq, partition_idx, witn
 select test.throws($$insert into proverq.partition (job_seq, partition_idx, witness) values (7, null, '\x01')$$, '23502', 'partition_idx', 'a partition without a number');
 select test.throws($$insert into proverq.partition (job_seq, partition_idx, witness) values (1, 0, '\x01')$$, '55000', 'job 1 has all of its 2 partition', 'a partition of a whole job');
 select test.throws($$insert into proverq.partition (job_seq, partition_idx, witness) values (7, 0, '\x01'), (7, 0, '\x01')$$, '23505', 'partition_pkey', 'a partition twice');
-select test.throws($$insert into proverq.partition (job_seq, partition_idx) values (7, 0)$$, '23514', 'exactly one of witness', 'a partition without a witness');
-select test.throws($$insert into proverq.partition (job_seq, partition_idx, witness, witness_path) values (7, 0, '\x01', 'a')$$, '23514', 'exactly one of witness', 'a partition with two witnesses');
+select test.throws($$insert into proverq.partition (job_seq, partition_idx) values (7, 0)$$, '23514', 'exactly one of inputs, witness', 'a partition without a witness');
+select test.throws($$insert into proverq.partition (job_seq, partition_idx, witness, witness_path) values (7, 0, '\x01', 'a')$$, '23514', 'exactly one of inputs, witness', 'a partition with two witnesses');
 select test.throws($$insert into proverq.partition (job_seq, partition_idx, witness_path) values (7, 0, '')$$, '23514', 'empty witness_path', 'an empty path');
-select test.throws($$insert into proverq.partition (job_seq, partition_idx, inputs) values (7, 0, '{}')$$, '0A000', 'no witness calculator.*snarkjs', 'inputs without a calculator');
+select test.throws($$insert into proverq.partition (job_seq, partition_idx, inputs) values (7, 0, '{}')$$, '0A000', 'no witness calculator.*--wasm mul.wasm.*enqueue_witness', 'inputs without a calculator');
 select test.is(test.state(7), 'incomplete', 'what was refused was not counted'), test.is(present, '0', 'not at all') from proverq.job where job_seq = 7;
 
 begin;

@@ -11,6 +11,9 @@ it 'the schema is the one in schema.txt' "$(diff tests/sql/schema.txt "$work/sch
 
 dump() { pg_dump --schema=proverq --no-owner "$dsn" | grep -vE '^--|^.(un)?restrict |^$|[0-9]{4}-[0-9]{2}-[0-9]{2}'; }
 dump >"$work/before"
+views=$(ls -r sql/views/*.sql | sed 's,.*/\(.*\)\.sql,drop view if exists proverq.\1;,')
+PGOPTIONS='-c client_min_messages=warning' sql -1 -c "$views" -f migrations/0002_calculators.down.sql
+it 'down to 1 leaves the steps of 1' "$(sql -c 'select count(*) from proverq.step where step in (23, 32)')" 0
 PGOPTIONS='-c client_min_messages=warning' sql -1 -f migrations/0001_initial.down.sql
 it 'down leaves nothing' "$(sql -c "select count(*) from pg_namespace where nspname = 'proverq'")" 0
 apply

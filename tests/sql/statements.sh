@@ -20,9 +20,9 @@ run prover_idle '(5, true)'
 it idle "$(sql -c 'select idle from proverq.prover where prover_id = 5')" t
 sql -c 'select test.job(1)' >/dev/null
 it wanted "$(run wanted_circuits "('{}')")" 2
-it 'the circuit' "$(run circuit_get '(2)' | cut -d'|' -f1-6,9-10,13-)" 'mul|2|bn128|4|1|3|mul.zkey||{"nPublic": 1}|f'
+it 'the circuit' "$(run circuit_get "(2, 'x86_64')" | cut -d'|' -f1-6,9-10,13-)" 'mul|2|bn128|4|1|3|mul.zkey||{"nPublic": 1}|f|||||||||'
 claimed=$(run claim "(5, '{2}', 60000, 4)")
-it claim "$(echo "$claimed" | cut -d'|' -f1-3,5-)" '1|0|1|2|f|\x7769746e6573732030|'
+it claim "$(echo "$claimed" | cut -d'|' -f1-3,5-)" '1|0|1|2|f|\x7769746e6573732030||'
 token=$(echo "$claimed" | cut -d'|' -f4)
 it heartbeat "$(run heartbeat "(5, array['$token']::uuid[], 60000)")" "$token"
 it release "$(run release "(1, 0, '$token', 'why', 0)")" t
@@ -44,8 +44,13 @@ it 'artefact again' "$(run artefact_put "(sha256('a'), 'r1cs', 3, null)")" ''
 run artefact_chunk_put "(sha256('a'), 0, 'abc')"
 it 'its chunk' "$(run artefact_chunk_get "(sha256('a'), 0)")" '\x616263'
 it 'no chunk after it' "$(run artefact_chunk_get "(sha256('a'), 1)")" ''
-it 'circuit add' "$(run circuit_add "('third', sha256('t'), 'bn128', 4, 1, 3, sha256('mul'), sha256('a'), '{}', true)")" '4|1|t'
-it 'circuit list' "$(run circuit_list | cut -d'|' -f2-3,8-9)" $'mul|2|f|f\nmul|1|f|f\nother|1|t|f\nthird|1|t|t'
+it 'circuit add' "$(run circuit_add "('third', sha256('t'), 'bn128', 4, 1, 3, sha256('mul'), sha256('a'), '{}', true, 'wasm', sha256('a'), 3, null)")" '4|1|t'
+it 'circuit add, without a calculator' "$(run circuit_add "('third', sha256('t2'), 'bn128', 4, 1, 3, sha256('mul'), null, '{}', true, null, null, null, null)")" '5|2|t'
+run calculator_put "(4, 'x86_64', sha256('mul'), null)"
+run calculator_put "(4, 'x86_64', sha256('a'), null)"
+it 'its compiled calculator' "$(run circuit_get "(4, 'x86_64')" | cut -d'|' -f15,17,22)" 'wasm|3|3'
+it 'on another machine' "$(run circuit_get "(4, 'aarch64')" | cut -d'|' -f15-18)" 'wasm|||'
+it 'circuit list' "$(run circuit_list | cut -d'|' -f2-3,8-9)" $'mul|2|f|f\nmul|1|f|f\nother|1|t|f\nthird|2|t|f\nthird|1|t|t'
 it 'circuit find' "$(run circuit_find "('mul')")" 2
 it 'circuit remove' "$(run circuit_remove "('mul')")" 2
 it 'circuit find, then' "$(run circuit_find "('mul')")" 1

@@ -1,0 +1,16 @@
+/* Makes a shared object of a circom calculator in WebAssembly, with wasm2c (of wabt) and the
+ * system's C compiler. What it makes depends on the .wasm, the two programs and the machine only.
+ */
+#ifndef PROVERQ_TRANSLATE_H
+#define PROVERQ_TRANSLATE_H
+
+#include "gpu/error.h"
+
+/* Translates the file `wasm` into `folder`, which is the caller's and gets further files; *object
+ * is the path of the result, which the caller frees. The compiler is $CC, cc, gcc or clang; it may
+ * take half a minute. ERR_ABSENT names the package that is missing; ERR_FORMAT: no WebAssembly, or
+ * no calculator of circom's; ERR_UNSUPPORTED: another version of wasm2c than we know. */
+MUST_USE enum err translate_wasm(const char *wasm, const char *folder, char **object,
+                                 struct error *error);
+
+#endif
