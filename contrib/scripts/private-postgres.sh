@@ -42,7 +42,7 @@ find_server() {
 # The user that the server runs as; empty for the one who calls.
 server_user() {
     [ "$(id -u)" = 0 ] || return 0
-    getent passwd postgres nobody | head -n 1 | cut -d: -f1
+    { getent passwd postgres nobody || true; } | head -n 1 | cut -d: -f1
 }
 
 # Runs a command as the server's user, in a folder that every user can enter.

@@ -1,6 +1,6 @@
 create or replace view proverq.device_gaps with (security_invoker = true) as
 select * from proverq.device_gaps_between(now() - interval '1 hour', now());
-comment on view proverq.device_gaps is 'Every time of the last hour in which a device did nothing, with the step and the partition that caused it; another window: proverq.device_gaps_between(from, to). Long ones: select * from proverq.device_gaps order by duration desc limit 20;';
+comment on view proverq.device_gaps is 'Every time of the last hour in which a device did nothing (neither for a proof nor to load a key), with the step and the partition that caused it; another window: proverq.device_gaps_between(from, to). Long ones: select * from proverq.device_gaps order by duration desc limit 20;';
 comment on column proverq.device_gaps.prover_id is 'A prover process owns one device.';
 comment on column proverq.device_gaps.started_at is 'The prover''s clock.';
 comment on column proverq.device_gaps.duration is 'Microseconds. A gap is cut where its cause changes.';
