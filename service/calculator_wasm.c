@@ -331,6 +331,13 @@ static uint8_t *memory_at(uint32_t address, uint64_t n) {
     return address + n <= self.memory->size ? self.memory->data + address : NULL;
 }
 
+/* The same in a step, which stops without it. */
+static uint8_t *needed(uint32_t address, uint64_t n) {
+    uint8_t *at = memory_at(address, n);
+    if (at) return at;
+    jump_back(STOP_TRAP, TRAP_OOB);
+}
+
 static uint32_t read_u32(const uint8_t *at) {
     uint32_t value;
     memcpy(&value, at, sizeof value);
@@ -555,8 +562,7 @@ static void set_input_step(void *argument) {
     struct setting *setting = argument;
     const struct input *signal = setting->signal;
     for (size_t i = 0; i < signal->n; i++) {
-        uint8_t *shared = memory_at(calls.rw_start(self.instance), SCALAR_BYTES);
-        if (!shared) jump_back(STOP_TRAP, TRAP_OOB);
+        uint8_t *shared = needed(calls.rw_start(self.instance), SCALAR_BYTES);
         memcpy(shared, signal->values[i].le, SCALAR_BYTES);
         setting->at = (uint32_t)i;
         calls.set_input(self.instance, (uint32_t)(signal->hash >> 32), (uint32_t)signal->hash,
@@ -588,8 +594,7 @@ static void read_witness_2_step(void *argument) {
     uint8_t *out = argument;
     for (uint32_t i = 0; i < self.facts.n_vars; i++, out += SCALAR_BYTES) {
         calls.get_witness(self.instance, i);
-        const uint8_t *shared = memory_at(calls.rw_start(self.instance), SCALAR_BYTES);
-        if (!shared) jump_back(STOP_TRAP, TRAP_OOB);
+        const uint8_t *shared = needed(calls.rw_start(self.instance), SCALAR_BYTES);
         memcpy(out, shared, SCALAR_BYTES);
     }
 }
@@ -629,8 +634,7 @@ static void offset_step(void *argument) {
     struct size_query *query = argument;
     calls.signal_offset(self.instance, self.scratch, 0, (uint32_t)(query->hash >> 32),
                         (uint32_t)query->hash);
-    const uint8_t *found = memory_at(self.scratch, 4);
-    if (!found) jump_back(STOP_TRAP, TRAP_OOB);
+    const uint8_t *found = needed(self.scratch, 4);
     query->size = read_u32(found);
 }
 
@@ -655,8 +659,7 @@ static void set_signal_step(void *argument) {
     const struct place *place = argument;
     const struct scalar *value = &place->signal->values[place->at];
     uint32_t number, address = self.scratch + 8;
-    uint8_t *element = memory_at(address, 8 + SCALAR_BYTES);
-    if (!element) jump_back(STOP_TRAP, TRAP_OOB);
+    uint8_t *element = needed(address, 8 + SCALAR_BYTES);
     bool is_short = short_form(value, &number);
     write_u32(element, is_short ? number : 0);
     write_u32(element + 4, is_short ? 0 : UINT32_C(0x80000000));

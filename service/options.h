@@ -102,9 +102,9 @@ enum command {
       "circom's .sym file: wrong inputs are then told by the names of their signals")              \
     X(calculator, STRING, "calculator", "PROGRAM", "", FOR(COMMAND_CIRCUIT_ADD),                   \
       "circom's C++ witness calculator, with PROGRAM.dat beside it, instead of --wasm")            \
-    X(synthesis_timeout_ms, DURATION, "synthesis-timeout", "TIME", "5m",                         \
+    X(synthesis_timeout_ms, DURATION, "synthesis-timeout", "TIME", "5m",                           \
       FOR_PROVERS | FOR(COMMAND_CIRCUIT_ADD), "longest time that computing one witness may take")  \
-    X(synthesis_memory, SIZE, "synthesis-memory", "SIZE", "4G",                                  \
+    X(synthesis_memory, SIZE, "synthesis-memory", "SIZE", "4G",                                    \
       FOR_PROVERS | FOR(COMMAND_CIRCUIT_ADD), "memory that one witness calculator may use")        \
     X(synthesis_threads, COUNT, "synthesis-threads", "N", "0", FOR_PROVERS,                        \
       "witnesses that are computed at once (0: one per core, or as --threads says)")               \

@@ -183,7 +183,7 @@ static enum err compile(const char *folder, bool imports_memory, struct error *e
     enum err rc;
     TRY(find_compiler(room, sizeof room, words, &n, error));
     const char *const arguments[] = {"-std=gnu11",
-                                     "-O2",
+                                     "-O1",
                                      "-w",
                                      "-fPIC",
                                      "-shared",

@@ -93,29 +93,29 @@ start_services() {
 
 add_circuits() {
     say "3. Two circuits, one on each curve"
-    local merkle=tests/circuits/merkle/merkle range=tests/circuits/range/range
-    show "proverq circuit add merkle $merkle.zkey --wasm $merkle.wasm --r1cs $merkle.r1cs"
-    build/proverq circuit add merkle $merkle.zkey --wasm $merkle.wasm --r1cs $merkle.r1cs
-    show "proverq circuit add range $range.zkey --r1cs $range.r1cs"
-    build/proverq circuit add range $range.zkey --r1cs $range.r1cs
+    local range=tests/circuits/range/range merkle=tests/circuits/merkle/merkle
+    show "proverq circuit add range $range.zkey --wasm $range.wasm --r1cs $range.r1cs"
+    build/proverq circuit add range $range.zkey --wasm $range.wasm --r1cs $range.r1cs
+    show "proverq circuit add merkle $merkle.zkey --r1cs $merkle.r1cs"
+    build/proverq circuit add merkle $merkle.zkey --r1cs $merkle.r1cs
 }
 
 prove_jobs() {
     say "4. Two jobs, inserted and awaited with psql"
     cat >"$demo/jobs.sql" <<'SQL'
 \echo by function, from inputs, with a webhook:
-\set merkle `cat tests/circuits/merkle/input.json`
-select proverq.enqueue('merkle', array_fill(:'merkle'::jsonb, array[4]), webhook => 'demo') as job \gset
-\echo '  select proverq.enqueue(''merkle'', array[''{"topic": "...", "secret": "...", "path": [...], ...}'', ...]::jsonb[], webhook => ''demo'');    -- job' :job
+\set range `jq -c . tests/circuits/range/input.json`
+select proverq.enqueue('range', array_fill(:'range'::jsonb, array[4]), webhook => 'demo') as job \gset
+\echo '  select proverq.enqueue(''range'', array[''' :range '''::jsonb, ...], webhook => ''demo'');    -- job' :job
 
 \echo by plain INSERT, of witnesses:
-\set range `base64 -w0 tests/circuits/range/witness.wtns`
+\set merkle `base64 -w0 tests/circuits/merkle/witness.wtns`
 begin;
-insert into proverq.job (circuit, partitions) values ('range', 2) returning job_seq as second \gset
+insert into proverq.job (circuit, partitions) values ('merkle', 2) returning job_seq as second \gset
 insert into proverq.partition (job_seq, partition_idx, witness)
-    select :second, idx, decode(:'range', 'base64') from generate_series(0, 1) idx;
+    select :second, idx, decode(:'merkle', 'base64') from generate_series(0, 1) idx;
 commit;
-\echo '  insert into proverq.job (circuit, partitions) values (''range'', 2) ...    -- job' :second
+\echo '  insert into proverq.job (circuit, partitions) values (''merkle'', 2) ...    -- job' :second
 \echo
 
 select proverq.wait(:job) as first_job, proverq.wait(:second) as second_job;

@@ -16,7 +16,7 @@ for run in first second; do
     is "the timing table has every step of a proof" 9 \
         "$(grep -cE '^ (claim|check_witness|queue_wait|matvec|ntt|msm_h|finish|verify|record) +\| +6 ' "$work/out")"
     is "four witnesses were computed, two read" 2 "$(grep -cE '^ (compute_witness +\| +4|read_witness +\| +2) ' "$work/out")"
-    is "the webhook came and its signature is right" 1 "$(grep -c 'job 1, 4 partitions of merkle, finished, .*signature right' "$work/out")"
+    is "the webhook came and its signature is right" 1 "$(grep -c 'job 1, 4 partitions of range, finished, .*signature right' "$work/out")"
     is "it says how to stop it" 1 "$(grep -c 'make demo-stop' "$work/out")"
 done
 serve=$(cat "$DEMO_DIR/serve.pid")

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# shellcheck disable=SC2119 # begin_finalizer takes options; none is needed here
 # Witness calculators: from inputs as jsonb to proofs, on real circuits with all three interfaces of circom's calculators, and
 # with calculators that do not mean well.
 #
@@ -101,7 +102,7 @@ SYM
     refuses "an extra signal is named" 'signal "other" is no input of circuit sym' sym "$(jq '.other = 1' <<<"$good")"
     refuses "a short signal is named" "signal \"$first\" has [0-9]+ value.s.; the circuit takes" sym "$(jq ".$first |= .[1:]" <<<"$good")"
     refuses "a long signal is named" "signal \"$first\" has [0-9]+ value.s.; the circuit takes" sym "$(jq ".$first += [1]" <<<"$good")"
-    refuses "a fraction is refused" "signal \"$first\", value 0: 1.5 is no integer" sym "$(jq ".$first[0] = 1.5" <<<"$good")"
+    refuses "a fraction is refused" "signal \"$first\", value 0: 1.5 is no integer" sym "$(jq ".${first}[0] = 1.5" <<<"$good")"
     refuses "without --sym the total is told" 'input values; circuit nosym takes' nosym "$(jq "del(.$first)" <<<"$good")"
     fails "a name that the calculator does not know" 'signal "other" is no input' nosym "$(jq ".other = .$first | del(.$first)" <<<"$good")"
     fails "one signal too short, another too long" 'has [0-9]+ values; the circuit takes' nosym \
@@ -141,7 +142,7 @@ forms = {"number": lambda v: v, "hex": hex, "negative": lambda v: str(v - r), "l
 print(json.dumps({k: each(v, forms[sys.argv[2]]) for k, v in d.items()}))'
     local form job want=''
     for form in number hex negative larger; do
-        python3 -c "$python" "$2" $form >"$work/form.json"
+        python3 -c "$python" "$2" "$form" >"$work/form.json"
         job=$(enqueue_inputs "$1" "$work/form.json")
         eventually "inputs in the form: $form" 60 "select state = 'finished' from proverq.job where job_seq = $job"
         sql -c "select publics from proverq.partition where job_seq = $job" >>"$work/forms"
