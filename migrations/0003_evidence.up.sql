@@ -20,7 +20,7 @@ update proverq.step set is_wait = true where name in ('synthesis_wait', 'queue_w
 -- The windows of the views go by recording time, the look at a worker's neighbours by its own.
 create index timing_recorded on proverq.timing using brin (recorded_at) with (pages_per_range = 16, autosummarize = on);
 create index timing_worker on proverq.timing (prover_id, worker, started_at) where step between 41 and 48;
-comment on column proverq.timing.worker is 'Which thread of the prover: 0 dispatcher, 1 loader, from 10 synthesis, from 20 GPU workers, from 30 finish, 40 record.';
+comment on column proverq.timing.worker is 'Which thread of the prover: 0 dispatcher, 1 loader, from 20 GPU workers, from 30 finish, 40 record, from 100 synthesis.';
 
 create type proverq.activity_kind as enum ('kernel', 'copy', 'device_span', 'cpu_span');
 comment on type proverq.activity_kind is 'What kept a device busy. kernel and copy: by the device''s own clock (CUPTI). device_span: between CUDA events, where CUPTI is missing; includes waiting on the device, so it is no kernel time. cpu_span: steps of proofs on a CPU.';

@@ -19,7 +19,7 @@ import sys
 from html import escape
 
 # What a lane shows, by the number of a thread (service/queues.h).
-STAGES = [(0, 0, "dispatcher"), (1, 1, "loader"), (10, 19, "synthesis"), (20, 29, "GPU worker"), (30, 39, "finish"), (40, 40, "record")]
+STAGES = [(0, 0, "dispatcher"), (1, 1, "loader"), (20, 29, "GPU worker"), (30, 39, "finish"), (40, 40, "record"), (100, 999, "synthesis")]
 ORDER = ["device", "gaps", "GPU worker", "steps on the device", "dispatcher", "loader", "synthesis", "ready to prove", "finish", "record"]
 WAITS = "#d9d9d9"
 COLOURS = ["#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#76b7b2", "#edc948", "#b07aa1", "#ff9da7", "#9c755f", "#2f6f8f", "#8cd17d", "#86bcb6"]

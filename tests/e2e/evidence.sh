@@ -9,11 +9,16 @@ source "$(dirname "$0")/service_lib.sh"
 own=$root/tests/circuits
 faulty=${PROVERQ_FAULTS:-$(dirname "$proverq")/proverq-faults}
 
-# run_jobs PROGRAM PARTITIONS [OPTION ...]: a job of the circuit, proved by a prover of its own; sets job, start and stop (of its runs).
+# run_jobs PROGRAM PARTITIONS [OPTION ...]: a job of the circuit small (with $inputs: of computed), proved by a prover of its own;
+# sets job, start and stop (of its runs).
 run_jobs() {
     local program=$1 partitions=$2
     shift 2
-    job=$(enqueue small "$own/factor/witness.wtns" "$partitions") || return
+    if [ -n "${inputs-}" ]; then
+        job=$(sql -v inputs="$inputs" <<<"select proverq.enqueue('computed', array_fill(:'inputs'::jsonb, array[$partitions]))")
+    else
+        job=$(enqueue small "$own/factor/witness.wtns" "$partitions")
+    fi
     begin prover "$program" prover --device cpu --threads 1 --poll 200ms "$@"
     until_true 60 sql -c "select count(*) = $partitions from proverq.partition where job_seq = $job and state = 'proved'" ||
         fail "job $job is proved" "$(tail -n 5 "$work/prover.log")"
@@ -80,6 +85,10 @@ sleeps() {
         is "50 ms in $boundary are found there" "$boundary t t" "$(worst)"
         is "and nothing is unknown" t "$(sql -c "select coalesce(sum(share) filter (where cause = 'other'), 0) <= 0.005 from proverq.gap_causes_between('$start', '$stop')")"
     done
+    add_circuit computed "$own/factor/factor.zkey" --wasm "$own/factor/factor.wasm"
+    export PROVERQ_SLEEP=compute_witness:50
+    inputs=$(cat "$own/factor/input.json") run_jobs "$faulty" 12 --synthesis-threads 2
+    is "50 ms in compute_witness are found there" "compute_witness t t" "$(worst)"
     for boundary in finish verify record; do
         export PROVERQ_SLEEP=$boundary:50
         run_jobs "$faulty" 12
