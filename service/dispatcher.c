@@ -185,9 +185,9 @@ static int least(int a, int b) {
     return a < b ? a : b;
 }
 
-/* How many partitions may be claimed now. Those whose witness is being computed come on top of those
- * that wait for the device, as many as can be computed at once. With groups a whole group is claimed,
- * whenever there would be room for one partition. */
+/* How many partitions may be claimed now. Those whose witness is being computed come on top of
+ * those that wait for the device, as many as can be computed at once. With groups a whole group is
+ * claimed, whenever there would be room for one partition. */
 static int room(struct dispatcher *self) {
     struct pipeline *pipeline = self->pipeline;
     int group = least((int)pipeline->options->group_claims, PACING_MOST);

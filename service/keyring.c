@@ -160,8 +160,8 @@ fail:
     return rc;
 }
 
-/* Loads the key, after others have made room if `evicts`. Without room it is not loaded, which is no
- * error as long as there are keys that may go one day. */
+/* Loads the key, after others have made room if `evicts`. Without room it is not loaded: no error
+ * as long as there are keys that may go one day. */
 static enum err load(struct keyring *keyring, struct held *held, bool evicts, struct error *error) {
     struct key *key = NULL;
     size_t bytes;

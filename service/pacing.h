@@ -2,8 +2,8 @@
  * the other provers find work too.
  *
  * It follows from Little's law. A partition reaches the device a claim's round trip and its
- * synthesis after it was asked for; in that time the device takes one every D (the time of a proof),
- * or the synthesis threads make one every S / threads when they are the slower ones. So many are on
+ * synthesis after it was asked for; in that time the device takes one every D (a proof's time), or
+ * the synthesis threads make one every S / threads when they are the slower ones. So many are on
  * their way at once; two more are kept, ready to be picked up, for what varies. Each time is a
  * moving average of what was measured.
  */

@@ -158,8 +158,8 @@ static void to_record(struct pipeline *pipeline, struct task *task, enum outcome
     queue_push(&pipeline->record, task);
 }
 
-/* Proofs overlap on a device with slots: a busy one gives a proof in half of the time that one takes
- * there. */
+/* Proofs overlap on a device with slots: a busy one gives a proof in half of the time that one
+ * takes there. */
 void pipeline_proved(struct pipeline *pipeline, struct task *task) {
     pacing_proved(&pipeline->pacing,
                   took(&task->timing, STEP_COPY_IN, STEP_COPY_OUT) / PROVE_SLOTS);

@@ -164,8 +164,8 @@ struct pipeline {
     struct db *dispatcher_db, *listen_db, *loader_db, *record_db, *heartbeat_db;
 };
 
-/* The task is no longer ahead of the device: there is room for another. How long its witness took is
- * known by now. */
+/* The task is no longer ahead of the device: there is room for another. How long its witness took
+ * is known by now. */
 void pipeline_room(struct pipeline *pipeline, struct task *task);
 
 /* The task's witness is there, or will not be: there is room for another. */
