@@ -77,7 +77,7 @@ static void time_proofs(const struct subject &s) {
 
 static void bench(struct device *device, enum circuit_kind kind, unsigned log2) {
     struct subject s;
-    struct circuit_spec spec = {CURVE_BN254, kind, circuit_constraints(log2, 1), 1, 0, log2};
+    struct circuit_spec spec = {CURVE_BN254, kind, circuit_constraints(log2, 1), 1, 0, log2, 0};
     double begin = card_seconds();
     card_circuit_make(&spec, &s.circuit);
     double made = card_seconds();

@@ -99,7 +99,7 @@ static void check_pauses(const std::vector<struct activity_interval> &records,
 }
 
 int main(int argc, char **argv) {
-    struct circuit_spec spec = {CURVE_BN254, CIRCUIT_DENSE, 60000, 1, 0, 1};
+    struct circuit_spec spec = {CURVE_BN254, CIRCUIT_DENSE, 60000, 1, 0, 1, 0};
     struct card_circuit circuit;
     struct device *device;
     struct key *key;

@@ -31,7 +31,7 @@ static struct key *load(struct device *device, const struct card_circuit &c) {
 
 static struct circuit_spec spec(enum curve_id curve, enum circuit_kind kind, uint32_t constraints,
                                 uint32_t n_public, uint32_t n_unused) {
-    return {curve, kind, constraints, n_public, n_unused, constraints};
+    return {curve, kind, constraints, n_public, n_unused, constraints, 0};
 }
 
 /* --- equal to the CPU --- */

@@ -16,8 +16,8 @@ static struct card_circuit small, large;
 static struct error error;
 
 static void make_circuits(void) {
-    struct circuit_spec s = {CURVE_BN254, CIRCUIT_BITS, 40, 1, 0, 1};
-    struct circuit_spec l = {CURVE_BN254, CIRCUIT_DENSE, 300, 2, 0, 2};
+    struct circuit_spec s = {CURVE_BN254, CIRCUIT_BITS, 40, 1, 0, 1, 0};
+    struct circuit_spec l = {CURVE_BN254, CIRCUIT_DENSE, 300, 2, 0, 2, 0};
     card_circuit_make(&s, &small);
     card_circuit_make(&l, &large);
 }
