@@ -11,8 +11,9 @@ it 'the schema is the one in schema.txt' "$(diff tests/sql/schema.txt "$work/sch
 
 dump() { pg_dump --schema=proverq --no-owner "$dsn" | grep -vE '^--|^.(un)?restrict |^$|[0-9]{4}-[0-9]{2}-[0-9]{2}'; }
 dump >"$work/before"
-views=$(ls -r sql/views/*.sql | sed 's,.*/\(.*\)\.sql,drop view if exists proverq.\1;,')
-PGOPTIONS='-c client_min_messages=warning' sql -1 -c "$views" $(ls -r migrations/*.down.sql | grep -v 0001_ | sed 's/^/-f /')
+views=$(printf '%s\n' sql/views/*.sql | tac | sed 's,.*/\(.*\)\.sql,drop view if exists proverq.\1 cascade;,')
+downs=(migrations/*.down.sql)
+for ((i = ${#downs[@]} - 1; i > 0; i--)); do PGOPTIONS='-c client_min_messages=warning' sql -1 -c "$views" -f "${downs[i]}"; done
 it 'down to 1 leaves the steps of 1' "$(sql -c 'select count(*) from proverq.step where step in (11, 23, 29, 32) or step between 41 and 48')" 0
 PGOPTIONS='-c client_min_messages=warning' sql -1 -f migrations/0001_initial.down.sql
 it 'down leaves nothing' "$(sql -c "select count(*) from pg_namespace where nspname = 'proverq'")" 0
