@@ -13,7 +13,8 @@
 #include <vector>
 
 static const int64_t US = 1000;
-static const int64_t CLOCK_SLACK = 500 * US; /* events have a float of milliseconds since an anchor */
+static const int64_t CLOCK_SLACK =
+    500 * US; /* events have a float of milliseconds since an anchor */
 
 static struct error error;
 
@@ -73,7 +74,8 @@ static void check_against_steps(const std::vector<struct activity_interval> &rec
     for (const struct interval &proof : proofs) {
         int64_t first = INT64_MAX, last = 0, kernels = 0, copies = 0;
         for (const struct activity_interval &r : records) {
-            if (r.end_ns < proof.start - CLOCK_SLACK || r.start_ns > proof.end + CLOCK_SLACK) continue;
+            if (r.end_ns < proof.start - CLOCK_SLACK || r.start_ns > proof.end + CLOCK_SLACK)
+                continue;
             first = std::min(first, r.start_ns);
             last = std::max(last, r.end_ns);
             (r.kind == ACTIVITY_KERNEL ? kernels : copies) += r.busy_ns;
