@@ -40,7 +40,7 @@ tiling="select format('%s workers, %s steps', count(*), (select string_agg(disti
 
 tiled() {
     echo "-- tiled"
-    run_jobs "$proverq" 40
+    run_jobs "$proverq" 300
     is "both workers' rows tile their lives: sum within 0.1 %, no hole, no overlap" \
         "2 workers, compute hand_over idle pick_up slot_wait steps|t|t|t" "$(sql -c "$tiling")"
     is "rows without a job are idle time only" idle "$(sql -c "select string_agg(distinct step, ' ') from proverq.timings where job_seq is null")"
