@@ -5,12 +5,11 @@
 #include <string.h>
 
 static const struct {
-    const char *name, *class_name, *meaning;
+    const char *name;
     enum error_class class;
     bool retry;
 } table[] = {
-#define X(code, name, class, retry, meaning)                                                       \
-    [code] = {name, #class, meaning, ERROR_CLASS_##class, retry},
+#define X(code, name, class, retry, meaning) [code] = {name, ERROR_CLASS_##class, retry},
     ERROR_TABLE(X)
 #undef X
 };
@@ -47,16 +46,8 @@ const char *error_name(enum err code) {
     return table[code].name;
 }
 
-const char *error_meaning(enum err code) {
-    return table[code].meaning;
-}
-
 enum error_class error_class(enum err code) {
     return table[code].class;
-}
-
-const char *error_class_name(enum err code) {
-    return table[code].class_name;
 }
 
 bool error_retryable(enum err code) {

@@ -20,7 +20,7 @@
 
 #include <stdbool.h>
 
-/*        code             name                class     retry  meaning */
+/*        code             name                class     retry  meaning (for readers) */
 #define ERROR_TABLE(X)                                                                             \
     X(ERR_NONE, "none", NONE, false, "success")                                                    \
     X(ERR_USAGE, "usage", INPUT, false, "the command line is wrong")                               \
@@ -81,9 +81,7 @@ enum err error_set(struct error *error, enum err code, const char *format, ...) 
 enum err error_prefix(struct error *error, const char *format, ...) PRINTF_LIKE(2, 3);
 
 const char *error_name(enum err code);
-const char *error_meaning(enum err code);
 enum error_class error_class(enum err code);
-const char *error_class_name(enum err code);
 bool error_retryable(enum err code);
 
 #endif

@@ -85,19 +85,19 @@ static void log_failure(const struct task *task, const char *now) {
              log_text("now", now));
 }
 
-/* What it is that failed decides: wrong input and wrong circuits fail at once; what a host or a
- * device cannot is tried again and spends nothing. */
+/* The table of errors decides: wrong input and wrong circuits fail at once; what a host or a device
+ * cannot is tried again and spends nothing. */
 static enum err send_failure(struct db *db, struct task *task, const struct timing_columns *timing,
                              struct error *error) {
     enum error_class class = error_class(task->error.code);
-    bool is_final = class == ERROR_CLASS_INPUT || class == ERROR_CLASS_CIRCUIT;
     bool spends = class != ERROR_CLASS_HOST && class != ERROR_CLASS_DEVICE;
     struct db_result *rows = NULL;
     enum err rc;
     TRY(db_run(db, &fail_,
                DB_PARAMS(db_int(task->job), db_int(task->partition), db_uuid(&task->lease.token),
                          db_text(error_name(task->error.code)), db_text(task->error.text),
-                         db_int(!is_final), db_int(spends), TIMING_PARAMS(timing)),
+                         db_int(error_retryable(task->error.code)), db_int(spends),
+                         TIMING_PARAMS(timing)),
                &rows, error));
     task->is_timed = strcmp(db_get_text(rows, 0, 0), "stale") != 0;
     log_failure(task, db_get_text(rows, 0, 0));
