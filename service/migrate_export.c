@@ -125,7 +125,7 @@ static enum err add_code_before(struct export *e, struct error *error) {
     struct unit *unit = new_unit(e, "functions_before", "");
     enum err rc;
     TRY(copy_text(nothing, strlen(nothing), &unit->up, error));
-    TRY(code_text(e, e->from - 1, &unit->down, error));
+    TRY(code_text(e, migrations_before(e->all, e->from), &unit->down, error));
 fail:
     return rc;
 }
@@ -145,7 +145,7 @@ static enum err make_units(struct export *e, struct error *error) {
     e->units = calloc(2 * e->all->n + 2, sizeof *e->units);
     e->files = calloc(4 * e->all->n + 6, sizeof *e->files);
     if (!e->units || !e->files) return no_memory(error);
-    if (e->from > 1) TRY(add_code_before(e, error));
+    if (migrations_before(e->all, e->from) > 0) TRY(add_code_before(e, error));
     for (const struct migration *m = e->all->item; m < e->all->item + e->all->n; m++)
         if (m->version >= e->from && m->version <= e->to) TRY(add_migration(e, m, error));
     TRY(add_code(e, error));
@@ -271,20 +271,21 @@ fail:
 static const struct tool {
     const char *name;
     enum err (*write)(struct export *, const struct unit *, struct error *);
-    const char *advice; /* %s is DIR */
+    const char *before, *after; /* DIR, in the command that runs the files */
+    const char *advice;
 } tools[] = {
-    {"golang-migrate", write_pair,
-     "run: migrate -path %s -database 'postgres://...' up\n"
-     "It keeps its list in a table schema_migrations, as dbmate does. Name another beside one: "
-     "'postgres://...?x-migrations-table=proverq_migrations'.\n"},
-    {"dbmate", write_dbmate,
-     "run: dbmate --migrations-dir %s --no-dump-schema migrate\n"
+    {"golang-migrate", write_pair, "migrate -path", "-database 'postgres://...' up",
+     "It keeps its list in a table schema_migrations, as dbmate does. Name another beside one, "
+     "with "
+     "its schema: '...?x-migrations-table=\"public\".\"proverq_migrations\""
+     "&x-migrations-table-quoted=1'.\n"},
+    {"dbmate", write_dbmate, "dbmate --no-dump-schema --migrations-dir", "migrate",
      "It keeps its list in a table schema_migrations, as golang-migrate does. Name another beside "
-     "one: --migrations-table proverq_migrations.\n"},
-    {"node-pg-migrate", write_node,
-     "run: node-pg-migrate --migrations-dir %s up\n"
-     "It keeps its list in a table pgmigrations; --migrations-table names another.\n"},
-    {"psql", write_psql, "run what the first lines of up.sql and down.sql in %s say\n"},
+     "one, with its schema: --migrations-table public.proverq_migrations.\n"},
+    {"node-pg-migrate", write_node, "node-pg-migrate --migrations-dir", "up",
+     "It keeps its list in the table public.pgmigrations; --migrations-table names another.\n"},
+    {"psql", write_psql, "cd", "&& psql -X -1 -v ON_ERROR_STOP=1 -f up.sql",
+     "If a file cannot run in a transaction, the first line of up.sql says it without -1.\n"},
 };
 
 static const struct tool *find_tool(const char *name) {
@@ -406,7 +407,7 @@ enum err migrate_export(const struct options *options, struct error *error) {
     TRY(write_files(&e, folder, error));
     (void)printf("%s: versions %d to %d, %zu files for %s\n", folder, e.from, e.to, e.n_files,
                  tool->name);
-    (void)printf(tool->advice, folder);
+    (void)printf("run: %s %s %s\n%s", tool->before, folder, tool->after, tool->advice);
 fail:
     export_free(&e);
     return rc;

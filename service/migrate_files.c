@@ -112,6 +112,13 @@ int migrations_newest(const struct migrations *all) {
     return all->n ? all->item[all->n - 1].version : 0;
 }
 
+int migrations_before(const struct migrations *all, int version) {
+    int before = 0;
+    for (size_t i = 0; i < all->n && all->item[i].version < version; i++)
+        before = all->item[i].version;
+    return before;
+}
+
 /* --- functions and views --- */
 
 static const struct embedded_file *kept_list(int version) {

@@ -48,6 +48,7 @@ MUST_USE enum err migrations_load(struct migrations **out, struct error *error);
 
 const struct migration *migrations_find(const struct migrations *all, int version); /* or NULL */
 int migrations_newest(const struct migrations *all);
+int migrations_before(const struct migrations *all, int version); /* the newest below; 0: none */
 
 /* Whether functions and views of `version` are at hand: its own, where it was in a release. */
 bool code_is_known(const struct migrations *all, int version);

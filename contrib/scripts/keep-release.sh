@@ -86,4 +86,4 @@ newer=$(printf '%s\n' sql/kept/*.list | sort | tail -n 1)
 take_files "${@:2}"
 keep_code
 keep_statements
-echo "kept as $number: $(wc -l <"sql/kept/$number.list") files, $(cat "sql/kept/$number"/*/*.sql | wc -c) bytes of new text"
+echo "kept as $number: $(wc -l <"sql/kept/$number.list") files, $(grep -c "^$number/" "sql/kept/$number.list") of them new"
