@@ -8,7 +8,7 @@ create or replace function proverq.enqueue(
     circuit text, inputs jsonb[], priority int default 0, request_id text default null, webhook text default null,
     keep_inputs bool default false)
 returns bigint
-language plpgsql
+language plpgsql security definer
 set search_path = pg_catalog, proverq, pg_temp
 as $$
 declare
@@ -38,7 +38,7 @@ create or replace function proverq.enqueue_witness(
     circuit text, witnesses bytea[], priority int default 0, request_id text default null, webhook text default null,
     keep_inputs bool default false)
 returns bigint
-language plpgsql
+language plpgsql security definer
 set search_path = pg_catalog, proverq, pg_temp
 as $$
 declare
@@ -67,7 +67,7 @@ create or replace function proverq.enqueue_path(
     circuit text, paths text[], priority int default 0, request_id text default null, webhook text default null,
     keep_inputs bool default false)
 returns bigint
-language plpgsql
+language plpgsql security definer
 set search_path = pg_catalog, proverq, pg_temp
 as $$
 declare

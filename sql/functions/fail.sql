@@ -24,7 +24,7 @@ create or replace function proverq.fail(
     job_seq bigint, partition_idx int, token uuid, code text, error text, retry bool, spend bool,
     steps smallint[], workers smallint[], started timestamptz[], durations bigint[])
 returns text
-language plpgsql
+language plpgsql security definer
 set search_path = pg_catalog, proverq, pg_temp
 as $$
 declare

@@ -1,5 +1,5 @@
 create or replace function proverq.finalize_next() returns table (job_seq bigint, run int, event text)
-language plpgsql
+language plpgsql security definer
 set search_path = pg_catalog, proverq, pg_temp
 set enable_seqscan = off
 as $$

@@ -7,13 +7,10 @@ declare
     owner job;
 begin
     select j.* into owner from job j where j.job_seq = new.job_seq;
-    if not found then
+    if not found or (owner.submitter <> session_user and not is_member(owner.submitter)) then
         raise foreign_key_violation using
             message = format('there is no job %s', coalesce(new.job_seq::text, 'NULL')),
             hint = 'Insert the job first: insert into proverq.job (circuit, partitions) values (...) returning job_seq;';
-    elsif owner.submitter <> session_user and not pg_has_role(session_user, owner.submitter, 'member') then
-        raise insufficient_privilege using
-            message = format('job %s belongs to %s', owner.job_seq, owner.submitter);
     elsif new.partition_idx not between 0 and owner.partitions - 1 then
         raise check_violation using
             message = format('job %s has no partition %s', owner.job_seq, new.partition_idx),

@@ -1,5 +1,5 @@
 create or replace function proverq.release(job_seq bigint, partition_idx int, token uuid, reason text, delay_ms int) returns boolean
-language plpgsql
+language plpgsql security definer
 set search_path = pg_catalog, proverq, pg_temp
 as $$
 declare

@@ -39,7 +39,7 @@ comment on function proverq.partition_lost(bigint, int, uuid, bool) is
 
 -- A prover whose host is gone would stay idle for ever, and inserts would notify it.
 create or replace function proverq.rescue_expired() returns int
-language plpgsql
+language plpgsql security definer
 set search_path = pg_catalog, proverq, pg_temp
 set enable_seqscan = off
 as $$
@@ -68,7 +68,7 @@ comment on function proverq.rescue_expired() is
 
 -- Locks the prover, then jobs and partitions by key. One that has stopped keeps that state.
 create or replace function proverq.rescue_prover(instance uuid) returns int
-language plpgsql
+language plpgsql security definer
 set search_path = pg_catalog, proverq, pg_temp
 set enable_seqscan = off
 as $$

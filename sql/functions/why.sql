@@ -1,6 +1,6 @@
 -- The states of a job in the order of its life; for each, what it waits for and what to run.
 create or replace function proverq.why(job bigint) returns text
-language plpgsql
+language plpgsql security definer
 set search_path = pg_catalog, proverq, pg_temp
 as $$
 declare
@@ -8,7 +8,7 @@ declare
     answer text;
 begin
     select * into j from job where job_seq = why.job;
-    if not found then
+    if not found or not may_read(j.submitter) then
         return format('there is no job %s; list them with: select * from proverq.jobs;', coalesce(job::text, 'NULL'));
     end if;
     case j.state
