@@ -3,6 +3,7 @@ language plpgsql security definer
 set search_path = pg_catalog, proverq, pg_temp
 as $$
 declare
+    owner name;
     until constant timestamptz := clock_timestamp() + timeout;
     pause double precision := 0.02;
     now_state text;
