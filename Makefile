@@ -45,7 +45,7 @@ CURVES    := $(wildcard gpu/cpu/curve_*.c)
 GPU_SRC   := $(filter-out $(CURVES),$(wildcard gpu/*.c gpu/cpu/*.c))
 GPU_OBJ   := $(GPU_SRC:%.c=$(B)/%.o) $(CURVES:%.c=$(B)/%.portable.o) $(if $(ADX),$(CURVES:%.c=$(B)/%.adx.o))
 SVC_SRC   := $(filter-out service/main.c,$(wildcard service/*.c))
-SQL_FILES := $(sort $(wildcard migrations/*.sql sql/functions/*.sql sql/views/*.sql sql/statements/*.sql))
+SQL_FILES := $(sort $(wildcard migrations/*.sql sql/functions/*.sql sql/views/*.sql sql/statements/*.sql sql/*.sql))
 SVC_OBJ   := $(SVC_SRC:%.c=$(B)/%.o) $(B)/gen/embedded.o
 GPU_LIB   := $(B)/libproverq-gpu.a
 SVC_LIB   := $(B)/libproverq-service.a

@@ -58,7 +58,7 @@ static void short_name(const struct migration *m, char *out, size_t size) {
 
 /* SHA-256 over all functions and views, in hexadecimal. */
 static enum err code_digest(char out[DIGEST_HEX_BYTES], struct error *error) {
-    const struct embedded_file *const tables[] = {embedded_functions, embedded_views};
+    const struct embedded_file *const tables[] = {embedded_functions, embedded_views, embedded_grants};
     unsigned char digest[DIGEST_BYTES];
     EVP_MD_CTX *context = EVP_MD_CTX_new();
     bool ok = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL) == 1;
@@ -249,6 +249,7 @@ static enum err apply_code(struct db *db, struct error *error) {
     TRY(run_files(db, embedded_functions, error));
     TRY(run_files(db, embedded_views, error));
     TRY(leave_digest(db, error));
+    TRY(run_files(db, embedded_grants, error)); /* the last: they are on all that is there */
     TRY(db_commit(db, error));
     (void)printf("functions and views applied\n");
 fail:

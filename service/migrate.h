@@ -3,9 +3,9 @@
  *
  * Migrations are migrations/NNNN_name.{up,down}.sql, compiled in. Each runs in one transaction,
  * under an advisory lock, and leaves its own row in proverq.schema_migration; so that any number of
- * hosts may migrate at once. Functions and views (sql/functions/, sql/views/) have no versions:
- * they are replaced as a whole after the migrations. A migration marked `breaking` makes older
- * programs refuse to start; others do not.
+ * hosts may migrate at once. Functions and views (sql/functions/, sql/views/, then sql/grants.sql)
+ * have no versions: they are replaced as a whole after the migrations. A migration marked
+ * `breaking` makes older programs refuse to start; others do not.
  *
  * The commands print what they did, a line each, to standard output.
  */
