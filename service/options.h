@@ -133,8 +133,10 @@ enum command {
       "certificate authorities that endpoints must be certified by (default: the system's)")       \
     X(webhook_timeout_ms, DURATION, "webhook-timeout", "TIME", "15s", FOR_FINALIZER,               \
       "time that an endpoint has to answer")                                                       \
-    X(webhook_parallel, COUNT, "webhook-parallel", "N", "64", FOR_FINALIZER,                       \
-      "deliveries under way at once")                                                              \
+    X(webhook_parallel, COUNT, "webhook-parallel", "N", "256", FOR_FINALIZER,                      \
+      "deliveries under way at once; endpoints that keep failing have half of them")               \
+    X(webhook_per_endpoint, COUNT, "webhook-per-endpoint", "N", "8", FOR_FINALIZER,                \
+      "of them to one endpoint")                                                                   \
     X(calldata, STRING, "calldata", "FILE", "", FOR(COMMAND_PROVE),                                \
       "also write the arguments of the Solidity verifier (BN254)")                                 \
     X(compressed, STRING, "compressed", "FILE", "", FOR(COMMAND_PROVE),                            \
