@@ -91,9 +91,9 @@ static json_t *outcome_json(const struct webhook_result *r) {
     char delivery[UUID_TEXT_BYTES], token[UUID_TEXT_BYTES];
     uuid_format(&r->delivery, delivery);
     uuid_format(&r->token, token);
-    return json_pack("{s:s, s:s, s:o, s:i, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:o}", "delivery",
-                     delivery, "token", token, "status", number_or_null(r->status), "curl_code",
-                     r->curl_code, "error", text_or_null(r->error), "retry_after_s",
+    return json_pack("{s:s, s:s, s:o, s:i, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:o}",
+                     "delivery", delivery, "token", token, "status", number_or_null(r->status),
+                     "curl_code", r->curl_code, "error", text_or_null(r->error), "retry_after_s",
                      number_or_null(r->retry_after_s), "peer", text_or_null(r->peer), "dns_us",
                      (json_int_t)r->dns_us, "connect_us", (json_int_t)r->connect_us, "tls_us",
                      (json_int_t)r->tls_us, "first_byte_us", (json_int_t)r->first_byte_us,
@@ -219,8 +219,8 @@ static enum err start_thread(struct courier *c, struct error *error) {
     return error_set(error, ERR_INTERNAL, "cannot start a thread: %s", strerror(failed));
 }
 
-enum err courier_start(const struct options *options, const char *application,
-                       void (*on_end)(void), struct courier **out, struct error *error) {
+enum err courier_start(const struct options *options, const char *application, void (*on_end)(void),
+                       struct courier **out, struct error *error) {
     enum err rc;
     struct courier *c = calloc(1, sizeof *c);
     if (!c) return error_set(error, ERR_HOST_MEMORY, "out of memory while starting the courier");

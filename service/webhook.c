@@ -216,16 +216,16 @@ static CURLcode set_limits(struct transfer *t) {
     SET(CURLOPT_PROXY, ""); /* a proxy would connect where open_socket cannot see */
     SET(CURLOPT_OPENSOCKETFUNCTION, open_socket); /* sees every address, however it was written */
     SET(CURLOPT_OPENSOCKETDATA, t);
-    SET(CURLOPT_FOLLOWLOCATION, 0L);           /* the signature is for this endpoint only */
-    SET(CURLOPT_DISALLOW_USERNAME_IN_URL, 1L); /* a password would stand in every log */
+    SET(CURLOPT_FOLLOWLOCATION, 0L);              /* the signature is for this endpoint only */
+    SET(CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);    /* a password would stand in every log */
     SET(CURLOPT_NETRC, (long)CURL_NETRC_IGNORED); /* no password of this host goes anywhere */
-    SET(CURLOPT_COOKIEFILE, NULL);             /* no cookie engine: endpoints share nothing */
+    SET(CURLOPT_COOKIEFILE, NULL);                /* no cookie engine: endpoints share nothing */
     SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1); /* a connection holds one up at most */
     SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2); /* older ones are broken */
     SET(CURLOPT_SSL_VERIFYPEER, 1L); /* the default, but what all rests on is said */
     SET(CURLOPT_SSL_VERIFYHOST, 2L); /* 2: the certificate is for this host */
     if (*t->client->ca_file) SET(CURLOPT_CAINFO, t->client->ca_file);
-    SET(CURLOPT_NOSIGNAL, 1L); /* several threads: no SIGALRM */
+    SET(CURLOPT_NOSIGNAL, 1L);                      /* several threads: no SIGALRM */
     SET(CURLOPT_TIMEOUT_MS, t->client->timeout_ms); /* of all: an answer in drips has no more */
     SET(CURLOPT_CONNECTTIMEOUT_MS, t->client->timeout_ms / 3 + 1); /* 0 would be curl's 300 s */
 #if LIBCURL_VERSION_NUM >= 0x075700
@@ -389,9 +389,8 @@ enum err webhook_start(struct webhook_client *client, const struct webhook_messa
         goto fail;
     }
     t->client = client;
-    t->result = (struct webhook_result){.delivery = message->delivery,
-                                        .token = message->token,
-                                        .is_failing = message->is_failing};
+    t->result = (struct webhook_result){
+        .delivery = message->delivery, .token = message->token, .is_failing = message->is_failing};
     rc = sign_request(t, message, error);
     if (rc == ERR_INPUT) {
         (void)snprintf(t->result.error, sizeof t->result.error, "%s", error->text);
