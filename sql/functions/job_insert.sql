@@ -54,6 +54,9 @@ begin
     new.created_at := clock_timestamp();
     new.ready_at := null;
     new.finished_at := null;
+    new.finalize_failures := 0;
+    new.finalize_error := null;
+    new.finalize_after := null;
     return new;
 end
 $$;

@@ -11,7 +11,7 @@ begin
         raise foreign_key_violation using
             message = format('there is no job %s', coalesce(new.job_seq::text, 'NULL')),
             hint = 'Insert the job first: insert into proverq.job (circuit, partitions) values (...) returning job_seq;';
-    elsif owner.submitter <> session_user and not pg_has_role(session_user, owner.submitter, 'member') then
+    elsif owner.submitter <> session_user and not is_member(owner.submitter) then
         raise insufficient_privilege using
             message = format('job %s belongs to %s', owner.job_seq, owner.submitter);
     elsif new.partition_idx not between 0 and owner.partitions - 1 then
@@ -44,6 +44,7 @@ begin
     new.lease_until := null;
     new.prover_id := null;
     new.due_at := null;
+    new.avoid_until := null;
     new.proved_at := null;
     new.proof := null;
     new.publics := null;
