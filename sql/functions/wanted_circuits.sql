@@ -22,8 +22,9 @@ as $$
         limit 1
     ) first
     where w.circuit_id <> all (known)
+      and not exists (select from paused x join circuit c on x.circuit in ('*', c.name) where c.circuit_id = w.circuit_id)
     order by first.priority desc, first.job_seq, first.partition_idx
     limit max_rows
 $$;
 comment on function proverq.wanted_circuits(bigint[], int) is
-    'Circuits with ready partitions that are not among the known ones, in the claim order of their first partition.';
+    'Circuits with ready partitions that are neither paused nor among the known ones, in the claim order of their first partition.';

@@ -26,7 +26,7 @@ it 'another cannot add partitions to it' "$(as test_bob "insert into proverq.par
 it 'it can' "$(as test_alice "insert into proverq.partition (job_seq, partition_idx, witness) values (2, 0, '\\x01'), (2, 1, '\\x01')")" ''
 it 'to the end' "$(sql -c 'select test.state(2)')" queued
 it 'a producer cannot record proofs' "$(as test_alice "update proverq.partition set state = 'proved'")" 'ERROR:  permission denied for table partition'
-it 'nor through the functions' "$(as test_alice "select count(*) from proverq.claim(1, '{2}', 1000, 1)")" 'ERROR:  permission denied for table partition'
+it 'nor through the functions' "$(as test_alice "select count(*) from proverq.claim(1, '{2}', 1000, 1)" | cut -d' ' -f1-4)" 'ERROR:  permission denied'
 it 'it reads the view with its own rights' "$(as test_alice 'select job_seq, state from proverq.jobs order by 1 limit 1')" '1|queued'
 it 'the same request_id of two submitters' "$(as test_alice "select proverq.enqueue_witness('mul', array['\\x01'::bytea], request_id => 'r')")" 3
 it 'is two jobs' "$(as test_bob "select proverq.enqueue_witness('mul', array['\\x02'::bytea], request_id => 'r')")" 4
