@@ -27,8 +27,8 @@ function add(text) {
     line = line "; " name
     if (/<waiting \.\.\.>$/) {
         line = line " waits"
-        # These skip what is locked. A step that stops at a point inside is meant to.
-        if (/claim|heartbeat|wake_due|finalize|wanted/ && name !~ /_stops$/) fault("WAITED FOR A LOCK")
+        # These skip what is locked; a step whose name says so has a reason.
+        if (/claim|heartbeat|wake_due|finalize|wanted/ && name !~ /_(stops|may_wait)$/) fault("WAITED FOR A LOCK")
     } else if (/<\.\.\. completed>$/) {
         line = line " goes on"
     }
@@ -50,7 +50,7 @@ function add(text) {
 # A result: the column's name, dashes, the rows, how many.
 /^-+(\+-+)*$/ { in_rows = 1; if (header ~ /^verdict *$/) at = "verdict"; next }
 in_rows && /^\([0-9]+ rows?\)$/ { in_rows = 0; next }
-in_rows { sub(/ +$/, ""); if ($0 != "") add($0); next }
+in_rows { gsub(/^ +| +$/, ""); if ($0 != "") add($0); next }
 { header = $0 }
 
 END { finish() }

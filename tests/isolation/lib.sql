@@ -58,7 +58,8 @@ create constraint trigger iso_point_commit after update on proverq.job deferrabl
 -- An empty queue, numbered from 1, with the fixture's circuits, endpoint and provers; each permutation begins with it.
 create function iso.fresh() returns void language plpgsql as $$
 begin
-    truncate proverq.job, proverq.partition, proverq.timing, proverq.webhook_delivery, iso.log restart identity cascade;
+    truncate proverq.job, proverq.partition, proverq.failure, proverq.timing, proverq.webhook_delivery, proverq.paused, iso.log
+        restart identity cascade;
     update proverq.prover set state = 'running', idle = false, seen_at = clock_timestamp();
 end
 $$;
@@ -87,7 +88,7 @@ declare
 begin
     select p.job_seq || '/' || p.partition_idx into first
     from proverq.partition p
-    where p.state = 'ready' and p.circuit_id = any (circuits)
+    where p.state = 'ready' and p.avoid_until is null and p.circuit_id = any (circuits)
       and exists (select from iso.held() h join proverq.partition q using (job_seq, partition_idx)
                   where (-p.priority, p.job_seq, p.partition_idx) < (-q.priority, q.job_seq, q.partition_idx))
     limit 1
@@ -191,6 +192,8 @@ create function iso.time_passes() returns void language sql as $$
     update proverq.partition p set due_at = clock_timestamp() - interval '1 s'
     from (select job_seq, partition_idx from proverq.partition where due_at is not null for update skip locked) d
     where p.job_seq = d.job_seq and p.partition_idx = d.partition_idx;
+    update proverq.partition p set avoid_until = null where avoid_until is not null;
+    update proverq.job set finalize_after = null where finalize_after is not null;
     update proverq.webhook_delivery set next_attempt_at = clock_timestamp() - interval '1 s' where state = 'pending';
 $$;
 
@@ -201,9 +204,12 @@ create function iso.allowed(what text, was text, became text) returns bool langu
     select case what
         when 'partition' then (was, became) in (('held', 'ready'), ('ready', 'leased'),
             ('leased', 'ready'), ('leased', 'held'), ('leased', 'proved'), ('leased', 'failed'),
-            ('held', 'cancelled'), ('ready', 'cancelled'), ('leased', 'cancelled'))
+            ('held', 'cancelled'), ('ready', 'cancelled'), ('leased', 'cancelled'),
+            ('failed', 'ready'), ('failed', 'held'), ('cancelled', 'ready'), ('cancelled', 'held')) -- retry
         when 'job' then (was, became) in (('incomplete', 'queued'), ('queued', 'completing'), ('queued', 'failing'),
-            ('completing', 'finished'), ('failing', 'failed'))
+            ('completing', 'finished'), ('failing', 'failed'),
+            ('incomplete', 'cancelled'), ('queued', 'cancelled'), ('completing', 'cancelled'), ('failing', 'cancelled'),
+            ('failed', 'queued'), ('cancelled', 'queued'), ('cancelled', 'completing')) -- retry
         else true end
 $$;
 
@@ -232,9 +238,19 @@ create function iso.violations() returns setof text language sql as $$
         from j where not ended and without_inputs > 0
     union all select format('job %s is %s and its inputs are still there', job_seq, state)
         from j where ended and not keep_inputs and without_inputs < rows
-    union all select format('job %s is %s, run %s, and has %s delivery row(s)', job_seq, state, run, (select count(*) from proverq.webhook_delivery d
+    union all select format('job %s, run %s, is %s and has %s delivery row(s)', job_seq, run, state, (select count(*) from proverq.webhook_delivery d
             where d.job_seq = j.job_seq and d.run = j.run))
         from j where (ended and webhook is not null)::int <> (select count(*) from proverq.webhook_delivery d where d.job_seq = j.job_seq and d.run = j.run)
+    union all select format('%s delivery row(s) where there should be %s', n, wanted)
+        from (select count(*) as n from proverq.webhook_delivery) d,
+             (select count(*) as wanted from iso.log l join proverq.job using (job_seq)
+              where l.what = 'job' and l.became in ('finished', 'failed', 'cancelled') and webhook is not null) l
+        where n <> wanted
+    union all select format('partition %s/%s waits with priority %s, its job has %s', p.job_seq, p.partition_idx, p.priority, j.priority)
+        from proverq.partition p join j using (job_seq) where p.state in ('held', 'ready') and j.state <> 'incomplete' and p.priority <> j.priority
+    union all select format('%s failure(s) kept where there should be %s', n, wanted)
+        from (select count(*) as n from proverq.failure where code <> 'lost') f, (select count(*) as wanted from iso.log where what = 'failed') l
+        where n <> wanted
     union all select format('partition %s/%s was claimed %s times, and calls it attempt %s', p.job_seq, p.partition_idx, n, p.attempt)
         from proverq.partition p
         cross join lateral (select count(*) as n from iso.log l where l.what = 'claimed' and (l.job_seq, l.partition_idx) = (p.job_seq, p.partition_idx)) c
