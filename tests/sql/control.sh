@@ -86,7 +86,7 @@ close a
 close b
 
 # Many sessions that claim, prove, fail, lose, cancel, retry, move, pause and finalize, while another one looks at the invariants.
-sql -c 'truncate proverq.timing, proverq.failure, proverq.webhook_delivery, proverq.partition, proverq.job restart identity' \
+sql -c 'truncate proverq.timing, proverq.failure, proverq.partition, proverq.job restart identity cascade' \
     -c "select count(test.job(5, keep_inputs => true, webhook => 'hook')) from generate_series(1, 40)" >/dev/null
 cat >"$work/worker.sql" <<'END'
 do $$
