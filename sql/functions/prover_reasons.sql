@@ -2,11 +2,11 @@ create or replace function proverq.circuit_refused(prover int, circuit bigint, c
 language sql security definer
 set search_path = pg_catalog, proverq, pg_temp
 as $$
-    delete from circuit_refusal r where r.prover_id = prover and r.circuit_id = circuit and reason is null;
+    delete from circuit_refusal r where r.prover_id = prover and r.circuit_id = circuit and circuit_refused.reason is null;
     insert into circuit_refusal as r (prover_id, circuit_id, code, reason)
-    select p.prover_id, c.circuit_id, coalesce(code, 'unknown'), left(reason, 2000)
+    select p.prover_id, c.circuit_id, coalesce(circuit_refused.code, 'unknown'), left(circuit_refused.reason, 2000)
     from prover p, circuit c
-    where p.prover_id = prover and c.circuit_id = circuit and reason is not null
+    where p.prover_id = prover and c.circuit_id = circuit and circuit_refused.reason is not null
     on conflict (prover_id, circuit_id) do update
     set code = excluded.code, reason = excluded.reason, refused_at = clock_timestamp();
 $$;
@@ -17,7 +17,7 @@ create or replace function proverq.device_quarantined(host text, device text, fa
 language sql security definer
 set search_path = pg_catalog, proverq, pg_temp
 as $$
-    delete from device_quarantine q where q.host = device_quarantined.host and q.device = device_quarantined.device and reason is null;
+    delete from device_quarantine q where q.host = device_quarantined.host and q.device = device_quarantined.device and device_quarantined.reason is null;
     insert into device_quarantine as q (host, device, faults, reason)
     select device_quarantined.host, device_quarantined.device, coalesce(device_quarantined.faults, 0), left(device_quarantined.reason, 2000)
     where device_quarantined.reason is not null
