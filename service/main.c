@@ -3,6 +3,7 @@
 #include "service/circuit.h"
 #include "service/files_cmd.h"
 #include "service/finalizer.h"
+#include "service/listen.h"
 #include "service/log.h"
 #include "service/migrate.h"
 #include "service/options.h"
@@ -38,6 +39,12 @@ static enum err run(const struct options *options, struct error *error) {
         return migrate_up(options, error);
     case COMMAND_MIGRATE_DOWN:
         return migrate_down(options, error);
+    case COMMAND_MIGRATE_TO:
+        return migrate_to(options, error);
+    case COMMAND_MIGRATE_PLAN:
+        return migrate_plan(options, error);
+    case COMMAND_MIGRATE_EXPORT:
+        return migrate_export(options, error);
     case COMMAND_MIGRATE_STATUS:
         return migrate_status(options, error);
     case COMMAND_CIRCUIT_ADD:
@@ -48,6 +55,8 @@ static enum err run(const struct options *options, struct error *error) {
         return circuit_show(options, error);
     case COMMAND_CIRCUIT_RM:
         return circuit_rm(options, error);
+    case COMMAND_LISTEN:
+        return listen_run(options, error);
     case COMMAND_PROVE:
         return files_cmd_prove(options, error);
     case COMMAND_VERIFY:

@@ -25,23 +25,13 @@ begin
             message = format('a job has at least 1 partition, not %s', new.partitions),
             hint = 'Set partitions to the number of proofs that the job is to have.';
     end if;
+    if not isfinite(new.not_before) then
+        raise check_violation using
+            message = format('%s is no time that a job can wait for', new.not_before),
+            hint = 'Give not_before a date and time, or leave it out.';
+    end if;
     if new.webhook is not null then
-        select e.* into endpoint
-        from webhook_endpoint e
-        where e.name = new.webhook or e.url = new.webhook
-        order by e.name = new.webhook desc, e.endpoint_id
-        limit 1;
-        if not found then
-            raise undefined_object using
-                message = format('there is no webhook endpoint with the name or URL %s', quote_literal(new.webhook)),
-                hint = format('Make it, and note the secret that it prints: select proverq.create_webhook_endpoint(%s);',
-                              case when new.webhook ~ '^https?://' then '''my-service'', ' || quote_literal(new.webhook)
-                                   else quote_literal(new.webhook) || ', ''https://...''' end);
-        elsif endpoint.disabled_at is not null then
-            raise warning using
-                message = format('webhook endpoint %s is disabled: nothing will be sent', quote_ident(endpoint.name)),
-                detail = coalesce(endpoint.disabled_reason, 'No reason was given.');
-        end if;
+        endpoint := webhook_endpoint_for(new.webhook);
     end if;
     new.endpoint_id := endpoint.endpoint_id;
     new.submitter := session_user;
