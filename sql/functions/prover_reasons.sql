@@ -41,3 +41,30 @@ comment on function proverq.prover_ended() is 'Trigger: a prover that does not r
 
 create or replace trigger prover_ended after update of state on proverq.prover
     for each row when (old.state = 'running' and new.state <> 'running') execute function proverq.prover_ended();
+
+create or replace function proverq.why_refused(circuit bigint) returns text
+language sql stable security definer
+set search_path = pg_catalog, proverq, pg_temp
+as $$
+    select format('ready, but %s: %s; see: select * from proverq.refusals;',
+                  case when r.n = 1 then 'the one running prover does not take this circuit' else format('none of the %s running provers takes this circuit', r.n) end, r.first)
+    from (select count(*) as n, min(format('prover %s (%s on %s): %s, %s', p.prover_id, p.device, p.host, f.code, f.reason)) filter (where f.prover_id is not null) as first,
+                 count(f.prover_id) as refusing
+          from prover p
+          left join circuit_refusal f on f.prover_id = p.prover_id and f.circuit_id = why_refused.circuit
+          where p.state = 'running') r
+    where r.n > 0 and r.refusing = r.n
+$$;
+comment on function proverq.why_refused(bigint) is 'Why no running prover takes a circuit; null: one does. Part of why().';
+
+create or replace function proverq.why_quarantined() returns text
+language sql stable security definer
+set search_path = pg_catalog, proverq, pg_temp
+as $$
+    select format('%s on %s is in quarantine since %s after %s faults, the last: %s; its supervisor tries it again and again', q.device, q.host,
+                  q.since::timestamptz(0), q.faults, q.reason)
+    from device_quarantine q
+    order by q.since desc
+    limit 1
+$$;
+comment on function proverq.why_quarantined() is 'The device that was put in quarantine last, if any is. Part of why().';

@@ -20,6 +20,23 @@ select test.is(faults, 4, 'with its faults') from proverq.device_quarantine;
 select proverq.device_quarantined('host3', 'cpu', 0, null) \g /dev/null
 select test.is(count(*), 0::bigint, 'until it works again') from proverq.device_quarantine;
 
+-- why() names both.
+select test.job(1) \g /dev/null
+update proverq.prover set seen_at = clock_timestamp();
+update proverq.prover set state = 'stopped' where prover_id > 2;
+update proverq.prover set state = 'running' where prover_id <= 2;
+select proverq.circuit_refused(1, 2, 'device_memory', 'too large') \g /dev/null
+select test.is(proverq.why(1) ~ 'too large', false, 'one that refuses is no reason');
+select proverq.circuit_refused(2, 2, 'device_memory', 'too large too') \g /dev/null
+select test.matches(proverq.why(1), 'none of the 2 running provers takes this circuit: prover 1 \(cpu on host1\): device_memory, too large; see', 'all that run are');
+update proverq.prover set state = 'stopped';
+select proverq.device_quarantined('host3', 'cpu', 3, 'it broke') \g /dev/null
+select test.matches(proverq.why(1), 'no prover is running .*cpu on host3 is in quarantine since .* after 3 faults, the last: it broke', 'a device in quarantine is another');
+select proverq.device_quarantined('host3', 'cpu', 0, null) \g /dev/null
+update proverq.prover set state = 'running';
+update proverq.partition set state = 'cancelled';
+update proverq.job set state = 'cancelled';
+
 -- Leases.
 create table test.kept (job_seq bigint, partition_idx int, token uuid);
 create function test.lost() returns text language sql as $$
@@ -34,11 +51,11 @@ select test.claim(6) \g /dev/null
 insert into test.kept select job_seq, partition_idx, token from proverq.partition where state = 'leased';
 select test.is(count(*), 6::bigint, 'six leases') from test.kept;
 select test.is(test.lost(), null, 'are held');
-select test.is(test.complete(1, 0), true, 'one ends by its proof');
-update proverq.partition set lease_until = '2000-01-01' where job_seq = 1 and partition_idx = 1;
+select test.is(test.complete(2, 0), true, 'one ends by its proof');
+update proverq.partition set lease_until = '2000-01-01' where job_seq = 2 and partition_idx = 1;
 select proverq.rescue_expired() \g /dev/null
-update proverq.partition set state = 'cancelled', token = null, lease_until = null where job_seq = 2;
-update proverq.job set state = 'cancelled' where job_seq = 2;
-delete from proverq.partition where job_seq = 3;
-select test.is(test.fail(4, 0, false, true), 'failed', 'a partition fails');
-select test.is(test.lost(), '1/0 taken, 1/1 taken, 2/0 cancelled, 3/0 gone, 4/0 failed, 4/1 failed', 'each is told with its reason');
+update proverq.partition set state = 'cancelled', token = null, lease_until = null where job_seq = 3;
+update proverq.job set state = 'cancelled' where job_seq = 3;
+delete from proverq.partition where job_seq = 4;
+select test.is(test.fail(5, 0, false, true), 'failed', 'a partition fails');
+select test.is(test.lost(), '2/0 taken, 2/1 taken, 3/0 cancelled, 4/0 gone, 5/0 failed, 5/1 failed', 'each is told with its reason');
