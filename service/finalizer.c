@@ -5,6 +5,7 @@
 #include "service/log.h"
 #include "service/migrate.h"
 #include "service/recover.h"
+#include "service/report.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -135,6 +136,7 @@ static enum err wait_for_work(struct finalizer *f, struct error *error) {
 static enum err main_loop(struct finalizer *f, struct error *error) {
     enum err rc = ERR_NONE;
     while (!atomic_load(&is_stopping)) {
+        report_tick();
         TRY(recover(f->db, finalize_all(f, error), stop_fd, error));
         TRY(recover(f->db, sweep(f, error), stop_fd, error));
         TRY(recover(f->listener, wait_for_work(f, error), stop_fd, error));
@@ -180,6 +182,7 @@ enum err finalizer_run(const struct options *options, struct error *error) {
     TRY(connect_main(&f, error));
     TRY(courier_start(options, f.application, stop, &f.courier, error));
     log_info("finalizer started");
+    report_ready();
     rc = main_loop(&f, error);
 fail:
     if (courier_stop(f.courier, &courier_error) && !rc)
