@@ -10,7 +10,6 @@ declare
     ended bool;
     here constant bigint := txid_current_if_assigned();
     changed_by bigint;
-    owner name;
 begin
     if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
         raise object_not_in_prerequisite_state using
