@@ -16,6 +16,8 @@ struct embedded_file {
 extern const struct embedded_file embedded_migrations[]; /* migrations/ */
 extern const struct embedded_file embedded_functions[];  /* sql/functions/ */
 extern const struct embedded_file embedded_views[];      /* sql/views/ */
+extern const struct embedded_file embedded_sql[];        /* sql/ itself: what comes after these */
+extern const struct embedded_file embedded_kept[]; /* sql/kept/: 0001/functions/claim, 0004.list */
 extern const struct embedded_file embedded_statements[]; /* sql/statements/ */
 extern const struct embedded_file embedded_grants[];     /* sql/grants.sql alone */
 
