@@ -5,10 +5,13 @@
 --
 -- The settings keep plans off that are right only while the table is small, for sessions that live long. The state is compared as
 -- text after the lock, where the partial index would invite the planner to walk all of it.
+--
+-- Paused circuits are left out before anything is read. A partition that failed on this device is passed by for a while when
+-- there are other devices; few are, so reading past them costs little.
 create or replace function proverq.claim(prover int, circuits bigint[], lease_ms int, max_rows int)
 returns table (job_seq bigint, partition_idx int, attempt int, token uuid, circuit_id bigint, keep_inputs bool,
                witness bytea, witness_path text, inputs text)
-language plpgsql
+language plpgsql security definer
 set search_path = pg_catalog, proverq, pg_temp
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
@@ -20,6 +23,9 @@ declare
 begin
     if lease_ms is null or lease_ms < 1 or max_rows is null or max_rows < 1 then
         raise invalid_parameter_value using message = 'claim needs a lease and a number of rows above 0';
+    end if;
+    if exists (select from paused) then
+        circuits := unpaused(circuits);
     end if;
     loop
         return query
@@ -38,12 +44,13 @@ begin
                 from head h
                 join partition p on p.job_seq = h.job_seq and p.partition_idx = h.partition_idx
                 where p.state::text = 'ready'
+                  and (p.avoid_until is null or p.avoid_until <= clock_timestamp() or not avoids(p.prover_id, p.error_code, prover))
                 order by h.priority desc, h.job_seq, h.partition_idx
                 limit max_rows - claimed
                 for no key update of p skip locked
             ), leased as (
                 update partition p
-                set state = 'leased', attempt = p.attempt + 1, token = gen_random_uuid(), prover_id = prover,
+                set state = 'leased', avoid_until = null, attempt = p.attempt + 1, token = gen_random_uuid(), prover_id = prover,
                     lease_until = clock_timestamp() + lease_ms * interval '1 ms'
                 from locked l
                 where p.job_seq = l.job_seq and p.partition_idx = l.partition_idx
@@ -63,9 +70,29 @@ begin
                 order by p.priority desc, p.job_seq, p.partition_idx
                 offset depth - 1
                 limit 1));
-        depth := depth * 4; -- all that were seen are locked by others, and there are more
+        depth := depth * 4; -- all that were seen are locked by others, or avoid this prover, and there are more
     end loop;
 end
 $$;
 comment on function proverq.claim(int, bigint[], int, int) is
     'Leases the first ready partitions, at most max_rows, of these circuits to a prover, in the order (priority desc, job_seq, partition_idx).';
+
+-- Of a device, not of a process: the process that failed is often a new one by now. An absent file or too little memory is the
+-- whole host's.
+create or replace function proverq.avoids(failed_by int, code text, prover int) returns bool
+language sql stable
+set search_path = pg_catalog, proverq, pg_temp
+as $$
+    select exists (
+        select
+        from prover f
+        join prover me on me.host = f.host and (me.device = f.device or avoids.code in ('absent', 'host_memory'))
+        where f.prover_id = avoids.failed_by and me.prover_id = avoids.prover
+          and exists (
+            select
+            from prover o
+            where o.state = 'running' and o.seen_at > clock_timestamp() - interval '1 minute'
+              and (o.host <> f.host or (o.device <> f.device and avoids.code not in ('absent', 'host_memory')))))
+$$;
+comment on function proverq.avoids(int, text, int) is
+    'Whether a prover should leave to others what failed with this error on another prover, being the same device while there is another. Part of claim().';

@@ -1,6 +1,6 @@
 -- What finalizers before migration 7 call. They find no secret in the endpoint's row: what they could not sign is given back.
 create or replace function proverq.delivery_done(delivery_id uuid, token uuid, status int, error text, retry_after_s int) returns text
-language plpgsql
+language plpgsql security definer
 set search_path = pg_catalog, proverq, pg_temp
 as $$
 begin

@@ -25,6 +25,11 @@ begin
             message = format('a job has at least 1 partition, not %s', new.partitions),
             hint = 'Set partitions to the number of proofs that the job is to have.';
     end if;
+    if not isfinite(new.not_before) then
+        raise check_violation using
+            message = format('%s is no time that a job can wait for', new.not_before),
+            hint = 'Give not_before a date and time, or leave it out.';
+    end if;
     if new.webhook is not null then
         endpoint := webhook_endpoint_for(new.webhook);
     end if;
@@ -39,6 +44,9 @@ begin
     new.created_at := clock_timestamp();
     new.ready_at := null;
     new.finished_at := null;
+    new.finalize_failures := 0;
+    new.finalize_error := null;
+    new.finalize_after := null;
     return new;
 end
 $$;

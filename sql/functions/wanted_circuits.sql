@@ -1,6 +1,6 @@
 -- Steps from circuit to circuit along the index partition_ready: its cost follows the number of circuits, not of rows.
 create or replace function proverq.wanted_circuits(known bigint[], max_rows int) returns table (circuit_id bigint)
-language sql stable
+language sql stable security definer
 set search_path = pg_catalog, proverq, pg_temp
 set enable_seqscan = off set enable_bitmapscan = off
 as $$
@@ -22,8 +22,9 @@ as $$
         limit 1
     ) first
     where w.circuit_id <> all (known)
+      and not exists (select from paused x join circuit c on x.circuit in ('*', c.name) where c.circuit_id = w.circuit_id)
     order by first.priority desc, first.job_seq, first.partition_idx
     limit max_rows
 $$;
 comment on function proverq.wanted_circuits(bigint[], int) is
-    'Circuits with ready partitions that are not among the known ones, in the claim order of their first partition.';
+    'Circuits with ready partitions that are neither paused nor among the known ones, in the claim order of their first partition.';
