@@ -2,7 +2,7 @@
 # Everything that checks proverq, part by part: what `make check` runs.
 #
 #   check.sh            all parts
-#   check.sh PART ...   packages, build, unit, sql, cli, circuits, service, synthesis, pipeline, evidence, readme, demo, lint, sanitizers, valgrind
+#   check.sh PART ...   packages, build, unit, sql, cli, circuits, service, webhooks, synthesis, pipeline, evidence, readme, demo, lint, sanitizers, valgrind
 #
 # Each part's output is in build/check/PART.log; here come its closing lines, how long it took, and in the end the sum.
 set -uo pipefail
@@ -108,6 +108,7 @@ run_part() {
     cli) part cli nice tests/cli/run.sh ;;
     circuits) part circuits nice tests/e2e/circuits.sh ;;
     service) part service nice tests/e2e/service.sh ;;
+    webhooks) part webhooks nice tests/e2e/webhooks.sh ;;
     pipeline) part pipeline nice tests/e2e/pipeline.sh ;;
     evidence) part evidence nice tests/e2e/evidence.sh ;;
     synthesis) part synthesis nice tests/e2e/synthesis.sh ;;
@@ -123,7 +124,7 @@ run_part() {
 mkdir -p "$out"
 trap 'contrib/scripts/private-postgres.sh stop "$out/postgres" 2>/dev/null' EXIT
 trap 'exit 130' INT TERM
-[ $# -gt 0 ] || set -- packages build unit sql cli circuits service synthesis pipeline evidence readme demo lint sanitizers valgrind
+[ $# -gt 0 ] || set -- packages build unit sql cli circuits service webhooks synthesis pipeline evidence readme demo lint sanitizers valgrind
 for name in "$@"; do run_part "$name"; done
 echo
 printf '%s' "$times"
