@@ -125,6 +125,7 @@ as $$
         ('function', 'disable_webhook_endpoint', 'execute', 'operator producer'),
         ('function', 'enable_webhook_endpoint', 'execute', 'operator producer'),
         ('function', 'ping_webhook_endpoint', 'execute', 'operator producer'),
+        ('function', 'listen_webhooks', 'execute', 'operator producer'),
         ('function', 'redeliver', 'execute', 'operator producer'),
         ('function', 'redeliver_failed', 'execute', 'operator producer'),
         ('function', 'disable_endpoint', 'execute', ''),
