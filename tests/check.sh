@@ -14,7 +14,7 @@ parts='packages build unit
     cli circuits service
     webhooks
     synthesis pipeline evidence
-    pgbouncer
+    control pgbouncer systemd
     readme demo lint sanitizers valgrind'
 jobs=$(nproc)
 export MAKEFLAGS='' # a dry run or -k of the caller is not for what is run here
@@ -119,6 +119,8 @@ run_part() {
     pipeline) part pipeline nice tests/e2e/pipeline.sh ;;
     evidence) part evidence nice tests/e2e/evidence.sh ;;
     synthesis) part synthesis nice tests/e2e/synthesis.sh ;;
+    control) part control nice tests/e2e/control.sh ;;
+    systemd) part systemd nice tests/e2e/systemd.sh ;;
     pgbouncer) part pgbouncer nice tests/e2e/pgbouncer.sh ;;
     readme) part readme nice tests/e2e/readme.sh ;;
     demo) part demo nice tests/e2e/demo.sh ;;
