@@ -1,8 +1,8 @@
 -- What provers do not do, and why: circuits that one refuses, devices that are in quarantine.
 
 create table proverq.circuit_refusal (
-    prover_id int not null references proverq.prover (prover_id) on delete cascade,
-    circuit_id bigint not null references proverq.circuit (circuit_id) on delete cascade,
+    prover_id int not null,
+    circuit_id bigint not null,
     code text not null,
     reason text not null,
     refused_at timestamptz not null default clock_timestamp(),

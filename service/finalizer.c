@@ -6,6 +6,7 @@
 #include "service/log.h"
 #include "service/migrate.h"
 #include "service/recover.h"
+#include "service/report.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -87,6 +88,7 @@ static enum err wait_for_work(struct finalizer *f, struct error *error) {
 static enum err main_loop(struct finalizer *f, struct error *error) {
     enum err rc = ERR_NONE;
     while (!atomic_load(&is_stopping)) {
+        report_tick();
         TRY(recover(f->db, finalize_all(f, error), stop_fd, error));
         TRY(recover(f->listener, wait_for_work(f, error), stop_fd, error));
     }
@@ -140,6 +142,7 @@ enum err finalizer_run(const struct options *options, struct error *error) {
     TRY(courier_start(options, f.application, stop, &f.courier, error));
     TRY(janitor_start(options, f.application, stop, &f.janitor, error));
     log_info("finalizer started");
+    report_ready();
     rc = main_loop(&f, error);
 fail:
     rc = stop_threads(&f, rc, error);

@@ -1,4 +1,5 @@
 #include "service/log.h"
+#include "service/report.h"
 #include "service/stages.h"
 
 #include <poll.h>
@@ -78,6 +79,7 @@ static bool wait_tick(int fd, int64_t ms) {
 /* Renews when it is time to, and looks. */
 static enum err beat(struct pipeline *pipeline, int64_t *renewal_ns, struct error *error) {
     enum err rc;
+    report_tick();
     abort_if_overdue(pipeline);
     if (timing_now() >= *renewal_ns) {
         int64_t tick_ms = pipeline->options->lease_ms / RENEWALS_PER_LEASE;
@@ -97,6 +99,7 @@ void *heartbeat_main(void *arg) {
     do {
         enum err rc = beat(pipeline, &renewal_ns, &error);
         while (rc == ERR_CONNECTION) {
+            report_tick();
             abort_if_overdue(pipeline);
             renewal_ns = 0; /* it may have been long */
             rc = db_reconnect_within(pipeline->heartbeat_db, pipeline->heartbeat_stop, LOOK_MS,

@@ -188,6 +188,8 @@ bool pipeline_is_over(struct pipeline *pipeline, struct task *task) {
 }
 
 void pipeline_stop(struct pipeline *pipeline) {
+    int64_t not_yet = 0;
+    atomic_compare_exchange_strong(&pipeline->stopped_ns, &not_yet, timing_now());
     atomic_store(&pipeline->stopping, true);
     wake_up(pipeline->stop_fd);
     wake_up(pipeline->dispatcher_wake);

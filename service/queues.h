@@ -146,15 +146,16 @@ struct pipeline {
     int synthesis_threads;
     struct queue synthesis, gpu, finish, record;
 
-    atomic_int in_hand;   /* tasks, at most TASKS_MAX */
-    atomic_int ahead;     /* those before the device: see pacing.h */
-    atomic_int computing; /* those of them whose witness is to be computed first */
-    atomic_bool loaded;   /* the circuits that had work when the prover started */
-    atomic_bool stopping; /* nothing new goes to the device */
-    int stop_fd;          /* readable for ever once stopping */
-    int dispatcher_wake;  /* eventfd: room, a circuit, or stopping */
-    int loader_wake;      /* eventfd: look for wanted circuits now, or stopping */
-    int heartbeat_stop;   /* eventfd: all leases have ended */
+    atomic_int in_hand;          /* tasks, at most TASKS_MAX */
+    atomic_int ahead;            /* those before the device: see pacing.h */
+    atomic_int computing;        /* those of them whose witness is to be computed first */
+    atomic_bool loaded;          /* the circuits that had work when the prover started */
+    atomic_bool stopping;        /* nothing new goes to the device */
+    _Atomic(int64_t) stopped_ns; /* since when; 0: it does not stop */
+    int stop_fd;                 /* readable for ever once stopping */
+    int dispatcher_wake;         /* eventfd: room, a circuit, or stopping */
+    int loader_wake;             /* eventfd: look for wanted circuits now, or stopping */
+    int heartbeat_stop;          /* eventfd: all leases have ended */
 
     struct timeline_log timelines; /* of the GPU workers, until they are recorded */
 
