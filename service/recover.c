@@ -1,6 +1,7 @@
 #include "service/recover.h"
 
 #include "service/log.h"
+#include "service/report.h"
 
 #include <poll.h>
 
@@ -17,7 +18,10 @@ enum err recover(struct db *db, enum err rc, int stop_fd, struct error *error) {
     }
     if (rc != ERR_CONNECTION) return rc;
     log_warn("the connection is lost", log_text("error", error->text));
-    rc = db_reconnect(db, stop_fd, error);
+    do {
+        report_tick(); /* it waits for its database: that is no reason to replace it */
+        rc = db_reconnect_within(db, stop_fd, REPORT_STUCK_MS / 9, error);
+    } while (rc == ERR_CONNECTION && !recover_is_stopping(stop_fd));
     if (recover_is_stopping(stop_fd)) return ERR_NONE;
     if (rc == ERR_NONE) log_info("connected again");
     return rc;

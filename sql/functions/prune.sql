@@ -93,6 +93,7 @@ as $$
 declare
     d record;
     removed bigint := 0;
+    n bigint;
 begin
     for d in
         select w.delivery_id, w.created_at, j.created_at as job_created_at
@@ -107,7 +108,12 @@ begin
                                where x.delivery_id = d.delivery_id and x.state <> 'pending' for update skip locked);
         removed := removed + found::int;
     end loop;
-    return removed;
+    delete from webhook_delivery w -- pings
+    where w.delivery_id = any (array(select x.delivery_id from webhook_delivery x
+                                     where x.job_seq is null and x.state <> 'pending' and x.created_at < created_before
+                                     limit greatest(0, max_rows - removed) for update skip locked));
+    get diagnostics n = row_count;
+    return removed + n;
 end
 $$;
 comment on function proverq.prune_deliveries(timestamptz, bigint) is
