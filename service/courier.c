@@ -139,7 +139,7 @@ static char *outcomes_text(const struct webhook_result *results, size_t n) {
 static enum err record(struct courier *c, struct db *db, const struct webhook_result *results,
                        size_t n, struct error *error) {
     struct db_result *rows = NULL;
-    enum err rc = ERR_NONE, fatal;
+    enum err rc, fatal = ERR_NONE;
     char *text = outcomes_text(results, n);
     if (!text) return error_set(error, ERR_HOST_MEMORY, "out of memory while recording webhooks");
     do {
