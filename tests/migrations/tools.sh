@@ -15,14 +15,8 @@ node_up() { node_run "$1" up; }
 node_down() { node_run "$1" down "$2"; }
 
 # As golang-migrate runs a file: its whole text as one query, without a transaction around it.
-golang_up() {
-    local file
-    for file in "$1"/*.up.sql; do sql -c "$(cat "$file")" || return; done
-}
-golang_down() {
-    local file
-    for file in $(printf '%s\n' "$1"/*.down.sql | sort -r); do sql -c "$(cat "$file")" || return; done
-}
+golang_up() { node "$here/one_query.mjs" "$1"/*.up.sql; }
+golang_down() { printf '%s\n' "$1"/*.down.sql | sort -r | xargs node "$here/one_query.mjs"; }
 psql_up() { (cd "$1" && bash -c "$(sed -n '1s/^-- //p' up.sql | sed "s,^psql,& -q '$dsn',")"); }
 psql_down() { (cd "$1" && bash -c "$(sed -n '1s/^-- //p' down.sql | sed "s,^psql,& -q '$dsn',")"); }
 
