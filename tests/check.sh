@@ -2,7 +2,7 @@
 # Everything that checks proverq, part by part: what `make check` runs.
 #
 #   check.sh            all parts
-#   check.sh PART ...   packages, build, unit, sql, cli, circuits, service, synthesis, pipeline, evidence, pgbouncer, readme, demo, lint, sanitizers, valgrind
+#   check.sh PART ...   packages, build, unit, sql, migrations, cli, circuits, service, synthesis, pipeline, evidence, pgbouncer, readme, demo, lint, sanitizers, valgrind
 #
 # Each part's output is in build/check/PART.log; here come its closing lines, how long it took, and in the end the sum.
 set -uo pipefail
@@ -105,6 +105,7 @@ run_part() {
     build) part build build ;;
     unit) part unit with_postgres unit build ;;
     sql) part sql tests/sql/run.sh ;;
+    migrations) part migrations nice tests/migrations/run.sh ;;
     cli) part cli nice tests/cli/run.sh ;;
     circuits) part circuits nice tests/e2e/circuits.sh ;;
     service) part service nice tests/e2e/service.sh ;;
@@ -124,7 +125,7 @@ run_part() {
 mkdir -p "$out"
 trap 'contrib/scripts/private-postgres.sh stop "$out/postgres" 2>/dev/null' EXIT
 trap 'exit 130' INT TERM
-[ $# -gt 0 ] || set -- packages build unit sql cli circuits service synthesis pipeline evidence pgbouncer readme demo lint sanitizers valgrind
+[ $# -gt 0 ] || set -- packages build unit sql migrations cli circuits service synthesis pipeline evidence pgbouncer readme demo lint sanitizers valgrind
 for name in "$@"; do run_part "$name"; done
 echo
 printf '%s' "$times"

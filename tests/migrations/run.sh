@@ -81,7 +81,7 @@ for version in "${kept[@]}" "$newest"; do
 done
 empty
 
-[ $# -gt 0 ] || set -- routes tools export refusals locks live
+[ $# -gt 0 ] || set -- routes refusals locks live tools
 for name in "$@"; do
     echo "-- $name"
     start=$SECONDS

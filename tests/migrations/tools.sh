@@ -34,7 +34,7 @@ up_down_up() {
 # units_in FOLDER: how many migrations a tool finds there
 units_in() { printf '%s\n' "$1"/[0-9]* | grep -vc '\.down\.sql$'; }
 
-export_to() { rm -rf "$work/$2" && ok "export for $1${3:+ (${*:3})}" "$exporter" migrate export --format "$1" "${@:3}" "$work/$2"; }
+export_to() { rm -rf "${work:?}/$2" && ok "export for $1${3:+ (${*:3})}" "$exporter" migrate export --format "$1" "${@:3}" "$work/$2"; }
 
 exporter=$proverq
 for format in golang-migrate dbmate node-pg-migrate psql; do
