@@ -45,7 +45,7 @@ CURVES    := $(wildcard gpu/cpu/curve_*.c)
 GPU_SRC   := $(filter-out $(CURVES),$(wildcard gpu/*.c gpu/cpu/*.c))
 GPU_OBJ   := $(GPU_SRC:%.c=$(B)/%.o) $(CURVES:%.c=$(B)/%.portable.o) $(if $(ADX),$(CURVES:%.c=$(B)/%.adx.o))
 SVC_SRC   := $(filter-out service/main.c,$(wildcard service/*.c))
-SQL_FILES := $(sort $(wildcard migrations/*.sql sql/*.sql sql/*/*.sql sql/kept/*.list sql/kept/*/*/*.sql))
+SQL_FILES := $(sort $(wildcard migrations/*.sql sql/*.sql sql/*/*.sql sql/kept/*.list sql/kept/*/*.sql sql/kept/*/*/*.sql))
 SVC_OBJ   := $(SVC_SRC:%.c=$(B)/%.o) $(B)/gen/embedded.o
 GPU_LIB   := $(B)/libproverq-gpu.a
 SVC_LIB   := $(B)/libproverq-service.a
@@ -105,7 +105,7 @@ $(B)/later/embedded.c: service/embed.sh contrib/scripts/seal-migrations.sh contr
 	cd $(LATER) && contrib/scripts/seal-migrations.sh && contrib/scripts/keep-release.sh
 	cp -r tests/migrations/later/. $(LATER)
 	cd $(LATER) && contrib/scripts/seal-migrations.sh && shopt -s nullglob && export LC_ALL=C && \
-	    bash service/embed.sh migrations/*.sql sql/*.sql sql/*/*.sql sql/kept/*.list sql/kept/*/*/*.sql > ../embedded.c
+	    bash service/embed.sh migrations/*.sql sql/*.sql sql/*/*.sql sql/kept/*.list sql/kept/*/*.sql sql/kept/*/*/*.sql > ../embedded.c
 $(B)/later/embedded.o: $(B)/later/embedded.c
 	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 $(B)/proverq-later: $(B)/service/main.o $(B)/later/embedded.o $(SVC_LIB) $(GPU_LIB)
