@@ -95,11 +95,14 @@ $(B)/faults/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CUDA_DEFS) $(CFLAGS) -DPROVERQ_FAULTS -MMD -MP -c -o $@ $<
 
-.PHONY: tests check lint sanitizers
+.PHONY: tests check chaos lint sanitizers
 tests: $(TEST_BIN) $(B)/proverq-faults
 
 check: ## run every test and check (README.md); ONLY="unit lint" runs these parts
 	tests/check.sh $(ONLY)
+
+chaos: build $(B)/proverq-faults $(B)/tests/chaos/verify_all ## root only: everything that can end ends at random, for 8 minutes; CHAOS_SECONDS=N CHAOS_SEED=N
+	tests/chaos/run.sh $(RUNS)
 
 lint: ## formatting, static analysis, the layer rules, the documentation of options
 	tests/lint.sh

@@ -6,9 +6,13 @@
  * PROVERQ_RACING=1 lets claimed partitions race each other for their memory.
  * PROVERQ_WORKERS=N starts no more GPU workers than that.
  * PROVERQ_DEPTH=N claims so many partitions ahead of the device, whatever was measured.
+ * PROVERQ_FAIL=N fails N of a hundred attempts, chosen by job, partition and attempt, as if by chance.
  */
 #ifndef PROVERQ_FAULTS_H
 #define PROVERQ_FAULTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
 
 #ifdef PROVERQ_FAULTS
 
@@ -29,6 +33,12 @@ static inline int fault_switch(const char *name) {
     return value ? (int)strtol(value, NULL, 10) : 0;
 }
 
+static inline bool fault_strikes(int64_t job, int32_t partition, int32_t attempt) {
+    uint64_t mix = (uint64_t)job * 1000003u + (uint64_t)partition * 10007u + (uint64_t)attempt;
+    mix *= UINT64_C(0x9e3779b97f4a7c15);
+    return (int)((mix >> 32) % 100) < fault_switch("PROVERQ_FAIL");
+}
+
 #else
 
 static inline void fault_sleep(const char *boundary) {
@@ -38,6 +48,11 @@ static inline void fault_sleep(const char *boundary) {
 static inline int fault_switch(const char *name) {
     (void)name;
     return 0;
+}
+
+static inline bool fault_strikes(int64_t job, int32_t partition, int32_t attempt) {
+    (void)job, (void)partition, (void)attempt;
+    return false;
 }
 
 #endif
