@@ -10,7 +10,8 @@ from world import DRIVER, NETWORK, ROOT, children, end, on_host, signal_quietly
 
 RESTART_S = 0.7
 CLOCK_OFF = {"LD_PRELOAD": (glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1") + [""])[0], "FAKETIME": "+1h",
-             "FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1", "FAKETIME_DONT_RESET": "1"}
+             "FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1",
+             "FAKETIME_FORCE_MONOTONIC_FIX": "0"}  # that one is for older C libraries; with newer ones waits would not wait
 PROVER = ["--device", "cpu", "--threads", "1"]
 FINALIZER = ["--webhook-http", "--webhook-allow", f"{NETWORK}.0/24", "--webhook-timeout", "2s"]
 
