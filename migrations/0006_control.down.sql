@@ -1,8 +1,17 @@
 -- Takes the control of the queue away. What is paused can be claimed again; waiting for not_before ends by itself; the errors of
 -- attempts are lost, but for the last one of each partition.
 set local client_min_messages = warning; -- of functions that are not there yet
-drop function if exists proverq.pause(text, text), proverq.resume(text), proverq.require_operator(text),
-    proverq.require_circuit(text), proverq.unpaused(bigint[]), proverq.avoids(int, text, int);
+drop function if exists proverq.pause(text, text), proverq.resume(text), proverq.require_operator(text), proverq.require_circuit(text),
+    proverq.unpaused(bigint[]), proverq.avoids(int, text, int), proverq.lock_job(bigint), proverq.cancel(bigint, text),
+    proverq.end_job(bigint, proverq.job_state, text, text), proverq.retry(bigint), proverq.retry_with_inputs(bigint, jsonb[]),
+    proverq.retry_with_witnesses(bigint, bytea[]), proverq.require_retryable(proverq.job),
+    proverq.require_one_each(proverq.job, text, bytea, int, int, bool[]), proverq.begin_run(proverq.job), proverq.set_priority(bigint, int),
+    proverq.record_failure(bigint, int, text, text, bool), proverq.unspent_failures(bigint, int, int), proverq.avoid_for(),
+    proverq.enqueue(text, jsonb[], int, text, text, bool, timestamptz), proverq.enqueue_witness(text, bytea[], int, text, text, bool, timestamptz),
+    proverq.enqueue_path(text, text[], int, text, text, bool, timestamptz),
+    proverq.enqueue_job(text, text, int, bytea, int, text, text, bool, timestamptz), proverq.request_sha256(text, text, bytea),
+    proverq.inputs_sha256(jsonb[]), proverq.witnesses_sha256(bytea[]), proverq.no_more_partitions(proverq.job), proverq.due_in(timestamptz),
+    proverq.why_paused(bigint), proverq.why_avoided(bigint), proverq.check_invariants();
 
 drop index proverq.prover_running;
 drop table proverq.failure;

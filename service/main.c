@@ -37,6 +37,12 @@ static enum err run(const struct options *options, struct error *error) {
         return migrate_up(options, error);
     case COMMAND_MIGRATE_DOWN:
         return migrate_down(options, error);
+    case COMMAND_MIGRATE_TO:
+        return migrate_to(options, error);
+    case COMMAND_MIGRATE_PLAN:
+        return migrate_plan(options, error);
+    case COMMAND_MIGRATE_EXPORT:
+        return migrate_export(options, error);
     case COMMAND_MIGRATE_STATUS:
         return migrate_status(options, error);
     case COMMAND_CIRCUIT_ADD:

@@ -26,7 +26,13 @@
       "bring the database's schema to the newest version, or to VERSION")                          \
     X(COMMAND_MIGRATE_DOWN, "migrate down", "VERSION", 1, 1,                                       \
       "take the schema back to VERSION; 0 removes it with everything in it")                       \
+    X(COMMAND_MIGRATE_TO, "migrate to", "VERSION", 1, 1,                                           \
+      "bring the schema to VERSION, up or down, with the functions and views that belong to it")   \
+    X(COMMAND_MIGRATE_PLAN, "migrate plan", "[VERSION]", 0, 1,                                     \
+      "print what `migrate to` VERSION (the newest) would do, and change nothing")                 \
     X(COMMAND_MIGRATE_STATUS, "migrate status", "", 0, 0, "list the migrations and their state")   \
+    X(COMMAND_MIGRATE_EXPORT, "migrate export", "DIR", 1, 1,                                       \
+      "write the schema's migrations, functions and views for another migration tool")             \
     X(COMMAND_CIRCUIT_ADD, "circuit add", "NAME KEY.zkey", 2, 2,                                   \
       "check a proving key and add it as the newest version of circuit NAME")                      \
     X(COMMAND_CIRCUIT_LIST, "circuit list", "", 0, 0, "list the circuits")                         \
@@ -52,8 +58,9 @@ enum command {
 /* Sets of commands, for the table below. */
 #define FOR(command) (1u << (command))
 #define FOR_DAEMONS  (FOR(COMMAND_SERVE) | FOR(COMMAND_PROVER) | FOR(COMMAND_FINALIZER))
-#define FOR_MIGRATE                                                                                \
-    (FOR(COMMAND_MIGRATE_UP) | FOR(COMMAND_MIGRATE_DOWN) | FOR(COMMAND_MIGRATE_STATUS))
+#define FOR_MIGRATE  (FOR_SCHEMA_CHANGES | FOR(COMMAND_MIGRATE_PLAN) | FOR(COMMAND_MIGRATE_STATUS))
+#define FOR_SCHEMA_CHANGES                                                                         \
+    (FOR(COMMAND_MIGRATE_UP) | FOR(COMMAND_MIGRATE_DOWN) | FOR(COMMAND_MIGRATE_TO))
 #define FOR_CIRCUIT                                                                                \
     (FOR(COMMAND_CIRCUIT_ADD) | FOR(COMMAND_CIRCUIT_LIST) | FOR(COMMAND_CIRCUIT_SHOW) |            \
      FOR(COMMAND_CIRCUIT_RM))
@@ -70,6 +77,17 @@ enum command {
 #define OPTION_TABLE(X)                                                                            \
     X(database, STRING, "database", "CONNINFO", "", FOR_DATABASE,                                  \
       "connection string or URI of the database; what it leaves out comes from PG* variables")     \
+    X(lock_wait_ms, DURATION, "lock-wait", "TIME", "1m", FOR_SCHEMA_CHANGES,                       \
+      "how long to try for tables that others have in use; each try waits half a second")          \
+    X(format, CHOICE, "format", "golang-migrate|dbmate|node-pg-migrate|psql", "psql",              \
+      FOR(COMMAND_MIGRATE_EXPORT), "the tool that is to run the files")                            \
+    X(from, COUNT, "from", "N", "1", FOR(COMMAND_MIGRATE_EXPORT),                                  \
+      "first version to export; those before it are in the database already")                      \
+    X(to, COUNT, "to", "N", "0", FOR(COMMAND_MIGRATE_EXPORT),                                      \
+      "last version to export, and the one whose functions and views (0: the newest)")             \
+    X(start_number, STRING, "start-number", "M", "000001", FOR(COMMAND_MIGRATE_EXPORT),            \
+      "number of the first file in your own sequence, with its zeros in front (001, "              \
+      "20260131120000)")                                                                           \
     X(listen_database, STRING, "listen-database", "CONNINFO", "", FOR_DAEMONS,                     \
       "connection for LISTEN when --database goes through a pooler (default: --database)")         \
     X(log_level, CHOICE, "log-level", "error|warn|info|debug", "info", FOR_DAEMONS,                \

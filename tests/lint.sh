@@ -140,6 +140,7 @@ none "no typedefs for structs" '^typedef (struct|enum|union)( [a-z_]+)?( \{| [a-
 none "nothing dead or for later" '#if 0|\b(TODO|FIXME|XXX)\b' "${c_and_scripts[@]}"
 none "migrations run in one transaction" '^ *(begin|commit|rollback)( work| transaction)?;' migrations/*.sql
 rule "each migration has its way back" migrations_paired
+rule "each migration carries its checksum" contrib/scripts/seal-migrations.sh --check
 rule "tests are named after what they test" tests_mirror_sources
 rule "functions fit a screen" function_lengths "${ours[@]}"
 rule "every command is in README.md" commands_documented

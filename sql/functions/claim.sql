@@ -11,7 +11,7 @@
 create or replace function proverq.claim(prover int, circuits bigint[], lease_ms int, max_rows int)
 returns table (job_seq bigint, partition_idx int, attempt int, token uuid, circuit_id bigint, keep_inputs bool,
                witness bytea, witness_path text, inputs text)
-language plpgsql
+language plpgsql security definer
 set search_path = pg_catalog, proverq, pg_temp
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$

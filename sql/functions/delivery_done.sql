@@ -1,6 +1,6 @@
 -- Locks the endpoint before its deliveries.
 create or replace function proverq.delivery_done(delivery_id uuid, token uuid, status int, error text, retry_after_s int) returns text
-language plpgsql
+language plpgsql security definer
 set search_path = pg_catalog, proverq, pg_temp
 as $$
 declare

@@ -1,7 +1,7 @@
 -- Skips what is locked instead of locking jobs first: who waits for a partition without its job's lock can deadlock with a
 -- failure that cancels the siblings. A lease that is skipped has most of its time left, and is renewed by the next heartbeat.
 create or replace function proverq.heartbeat(prover int, tokens uuid[], lease_ms int) returns table (token uuid)
-language plpgsql
+language plpgsql security definer
 set search_path = pg_catalog, proverq, pg_temp
 set enable_seqscan = off set enable_bitmapscan = off
 as $$

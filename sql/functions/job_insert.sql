@@ -25,6 +25,11 @@ begin
             message = format('a job has at least 1 partition, not %s', new.partitions),
             hint = 'Set partitions to the number of proofs that the job is to have.';
     end if;
+    if not isfinite(new.not_before) then
+        raise check_violation using
+            message = format('%s is no time that a job can wait for', new.not_before),
+            hint = 'Give not_before a date and time, or leave it out.';
+    end if;
     if new.webhook is not null then
         select e.* into endpoint
         from webhook_endpoint e

@@ -5,9 +5,10 @@ set search_path = pg_catalog, proverq, pg_temp
 as $$
 declare
     owner job;
+    later bool;
 begin
     select j.* into owner from job j where j.job_seq = new.job_seq;
-    if not found then
+    if not found or (owner.submitter <> session_user and not may_read(owner.submitter)) then
         raise foreign_key_violation using
             message = format('there is no job %s', coalesce(new.job_seq::text, 'NULL')),
             hint = 'Insert the job first: insert into proverq.job (circuit, partitions) values (...) returning job_seq;';
@@ -19,9 +20,7 @@ begin
             message = format('job %s has no partition %s', owner.job_seq, new.partition_idx),
             detail = format('It was inserted with %s partition(s), numbered from 0 to %s.', owner.partitions, owner.partitions - 1);
     elsif owner.state <> 'incomplete' then
-        raise object_not_in_prerequisite_state using
-            message = format('job %s has all of its %s partition(s)', owner.job_seq, owner.partitions),
-            hint = 'Insert another job for further partitions.';
+        perform no_more_partitions(owner);
     elsif num_nonnulls(new.witness, new.witness_path, new.inputs) <> 1 then
         raise check_violation using
             message = format('partition %s of job %s needs exactly one of inputs, witness and witness_path', new.partition_idx, owner.job_seq),
@@ -35,7 +34,9 @@ begin
     new.circuit_id := owner.circuit_id;
     new.priority := owner.priority;
     -- A job of one partition is whole with it: no second version of the row is needed.
-    new.state := case when owner.partitions = 1 then 'ready' else 'held' end;
+    later := coalesce(owner.not_before > clock_timestamp(), false);
+    new.state := case when owner.partitions = 1 and not later then 'ready' else 'held' end;
+    new.due_at := case when owner.partitions = 1 and later then owner.not_before end;
     new.attempt := 0;
     new.failures := 0;
     new.losses := 0;
@@ -43,7 +44,6 @@ begin
     new.token := null;
     new.lease_until := null;
     new.prover_id := null;
-    new.due_at := null;
     new.avoid_until := null;
     new.proved_at := null;
     new.proof := null;
@@ -60,31 +60,58 @@ comment on function proverq.partition_insert() is
 create or replace trigger partition_insert before insert on proverq.partition
     for each row execute function proverq.partition_insert();
 
--- Counts under the jobs' locks, so that of several sessions that insert at once the last one finds the job whole. More rows
--- than partitions cannot be: each number is below partitions, and the key is unique.
+create or replace function proverq.no_more_partitions(owner proverq.job) returns void
+language plpgsql
+set search_path = pg_catalog, proverq, pg_temp
+as $$
+begin
+    raise object_not_in_prerequisite_state using
+        message = case when owner.state = 'cancelled' then format('job %s is cancelled', owner.job_seq)
+                       else format('job %s has all of its %s partition(s)', owner.job_seq, owner.partitions) end,
+        hint = 'Insert another job for further partitions.';
+end
+$$;
+comment on function proverq.no_more_partitions(proverq.job) is 'Raises the error of a partition that comes too late. Part of partition_insert().';
+
+-- Counts under the jobs' locks, so that of several sessions that insert at once the last one finds the job whole, and a job that
+-- was cancelled meanwhile gets no partition. More rows than partitions cannot be: each number is below partitions, and the key is
+-- unique.
 create or replace function proverq.partitions_inserted() returns trigger
 language plpgsql security definer
 set search_path = pg_catalog, proverq, pg_temp
 set enable_hashjoin = off set enable_mergejoin = off
 as $$
+declare
+    owner job;
+    now timestamptz;
 begin
-    perform from job j
-    where j.job_seq in (select i.job_seq from inserted i)
-    order by j.job_seq
-    for no key update;
+    for owner in
+        select j.* from job j
+        where j.job_seq in (select i.job_seq from inserted i)
+        order by j.job_seq
+        for no key update
+    loop
+        if owner.state <> 'incomplete' then
+            perform no_more_partitions(owner);
+        end if;
+    end loop;
+    now := clock_timestamp();
 
     update job j
     set present = j.present + a.rows,
         state = case when j.present + a.rows = j.partitions then 'queued' else j.state end,
-        ready_at = case when j.present + a.rows = j.partitions then clock_timestamp() end
+        ready_at = case when j.present + a.rows = j.partitions then now end
     from (select i.job_seq, count(*)::int as rows from inserted i group by i.job_seq) a
     where j.job_seq = a.job_seq;
 
     update partition p
-    set state = 'ready'
+    set state = case when j.not_before > now then 'held' else 'ready' end::partition_state,
+        due_at = case when j.not_before > now then j.not_before end,
+        priority = j.priority
     from (select distinct i.job_seq from inserted i) a
     join job j on j.job_seq = a.job_seq and j.state = 'queued'
-    where p.job_seq = j.job_seq and p.state::text = 'held'; -- as text: no partial index is of use here
+    where p.job_seq = j.job_seq -- the state as text: no partial index is of use here
+      and ((p.state::text = 'held' and p.due_at is null) or p.priority <> j.priority);
 
     if exists (select from inserted i join job j on j.job_seq = i.job_seq and j.state = 'queued') then
         perform notify_work();

@@ -6,21 +6,25 @@ declare
     j job;
 begin
     select * into j from job where job_seq = require_finished.job;
-    if not found then
+    if not found or not may_read(j.submitter) then
         raise no_data_found using message = format('there is no job %s', coalesce(job::text, 'NULL'));
+    elsif j.state = 'finished' and j.present < j.partitions then
+        raise object_not_in_prerequisite_state using
+            message = format('job %s is being deleted: it ended at %s', job, j.finished_at::timestamptz(0)),
+            hint = 'How long jobs are kept: select * from proverq.retention;';
     elsif j.state <> 'finished' then
         raise object_not_in_prerequisite_state using
             message = format('job %s has no result: it is %s', job, (select v.state from jobs v where v.job_seq = j.job_seq)),
             detail = why(job),
             hint = format(case when j.finished_at is null then 'Wait for it with: select proverq.wait(%s);'
-                               else 'Read the errors with: select * from proverq.partition where job_seq = %s;' end, job);
+                               else 'Read the errors with: select * from proverq.failures where job_seq = %s;' end, job);
     end if;
 end
 $$;
-comment on function proverq.require_finished(bigint) is 'Raises an error that says why, unless the job is finished. Part of proof().';
+comment on function proverq.require_finished(bigint) is 'Raises an error that says why, unless the job is finished and the session''s user may read it. Part of proof().';
 
 create or replace function proverq.proof(job bigint) returns jsonb
-language plpgsql stable
+language plpgsql stable security definer
 set search_path = pg_catalog, proverq, pg_temp
 as $$
 begin
@@ -34,7 +38,7 @@ comment on function proverq.proof(bigint) is
     'A finished job''s result: in the order of its partitions, snarkjs''s proof.json and public.json as {"proof": ..., "publics": ...}.';
 
 create or replace function proverq.proof_compressed(job bigint) returns bytea
-language plpgsql stable
+language plpgsql stable security definer
 set search_path = pg_catalog, proverq, pg_temp
 as $$
 declare

@@ -5,10 +5,12 @@ set search_path = pg_catalog, proverq, pg_temp
 as $$
 declare
     max_provers constant int := 3;
+    j job;
     p partition;
     loser text;
+    reason text;
 begin
-    perform from job j where j.job_seq = partition_lost.job_seq for no key update;
+    select o.priority into j.priority from job o where o.job_seq = partition_lost.job_seq for no key update;
     update partition q
     set losses = q.losses + 1,
         lost_by = case when q.prover_id = any (q.lost_by) then q.lost_by else q.lost_by || q.prover_id end
@@ -18,17 +20,19 @@ begin
     if not found then
         return false;
     end if;
-    select format('prover %s (%s on %s, pid %s)', r.prover_id, r.device, r.host, r.pid) into loser
-    from prover r
-    where r.prover_id = p.prover_id;
+    loser := coalesce((select format('prover %s (%s on %s, pid %s)', r.prover_id, r.device, r.host, r.pid)
+                       from prover r
+                       where r.prover_id = p.prover_id), format('prover %s', p.prover_id));
+    reason := format('%s %s', loser, case when if_expired then 'let its lease expire' else 'ended while it worked on it' end);
+    perform record_failure(job_seq, partition_idx, 'lost', reason, false);
     if cardinality(p.lost_by) >= max_provers then
         perform partition_failed(job_seq, partition_idx, 'poison',
             format('%s different provers ended while they worked on it, the last was %s', cardinality(p.lost_by), loser));
         return true;
     end if;
     update partition q
-    set state = 'ready', token = null, lease_until = null, error_code = 'lost',
-        error = format('%s %s', loser, case when if_expired then 'let its lease expire' else 'ended while it worked on it' end)
+    set state = 'ready', token = null, lease_until = null, priority = j.priority, error_code = 'lost', error = reason,
+        avoid_until = clock_timestamp() + avoid_for()
     where q.job_seq = partition_lost.job_seq and q.partition_idx = partition_lost.partition_idx;
     perform notify_work();
     return true;
@@ -39,7 +43,7 @@ comment on function proverq.partition_lost(bigint, int, uuid, bool) is
 
 -- A prover whose host is gone would stay idle for ever, and inserts would notify it.
 create or replace function proverq.rescue_expired() returns int
-language plpgsql
+language plpgsql security definer
 set search_path = pg_catalog, proverq, pg_temp
 set enable_seqscan = off
 as $$
@@ -68,7 +72,7 @@ comment on function proverq.rescue_expired() is
 
 -- Locks the prover, then jobs and partitions by key. One that has stopped keeps that state.
 create or replace function proverq.rescue_prover(instance uuid) returns int
-language plpgsql
+language plpgsql security definer
 set search_path = pg_catalog, proverq, pg_temp
 set enable_seqscan = off
 as $$

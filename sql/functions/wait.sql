@@ -1,8 +1,9 @@
 create or replace function proverq.wait(job bigint, timeout interval default '5 min') returns text
-language plpgsql
+language plpgsql security definer
 set search_path = pg_catalog, proverq, pg_temp
 as $$
 declare
+    owner name;
     until constant timestamptz := clock_timestamp() + timeout;
     pause double precision := 0.02;
     now_state text;
@@ -17,10 +18,10 @@ begin
             hint = 'Commit, and wait in a transaction of its own.';
     end if;
     loop
-        select j.state, j.finished_at is not null, j.xmin::text::bigint into now_state, ended, changed_by
+        select j.state, j.finished_at is not null, j.xmin::text::bigint, j.submitter into now_state, ended, changed_by, owner
         from job j
         where j.job_seq = wait.job;
-        if not found then
+        if not found or not may_read(owner) then
             raise no_data_found using message = format('there is no job %s', coalesce(job::text, 'NULL'));
         end if;
         exit when ended or clock_timestamp() >= until;

@@ -1,6 +1,6 @@
 -- Skips what is locked instead of locking jobs first: it never waits, and comes again.
 create or replace function proverq.wake_due() returns int
-language plpgsql
+language plpgsql security definer
 set search_path = pg_catalog, proverq, pg_temp
 set enable_seqscan = off
 as $$

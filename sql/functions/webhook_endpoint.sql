@@ -1,5 +1,5 @@
 create or replace function proverq.create_webhook_endpoint(name text, url text) returns text
-language plpgsql
+language plpgsql security definer
 set search_path = pg_catalog, proverq, pg_temp
 as $$
 #variable_conflict use_column

@@ -1,6 +1,6 @@
 -- The states of a job in the order of its life; for each, what it waits for and what to run.
 create or replace function proverq.why(job bigint) returns text
-language plpgsql
+language plpgsql security definer
 set search_path = pg_catalog, proverq, pg_temp
 as $$
 declare
@@ -8,7 +8,7 @@ declare
     answer text;
 begin
     select * into j from job where job_seq = why.job;
-    if not found then
+    if not found or not may_read(j.submitter) then
         return format('there is no job %s; list them with: select * from proverq.jobs;', coalesce(job::text, 'NULL'));
     end if;
     case j.state
@@ -25,16 +25,20 @@ begin
     when 'queued' then
         answer := why_queued(j.job_seq, j.circuit_id);
     when 'completing', 'failing' then
-        answer := format('all is done but the last step, which a finalizer takes%s',
+        answer := case when j.finalize_failures > 0 then
+            format('all is done but the last step, which failed %s time(s), the last: %s; it is tried again %s%s',
+                   j.finalize_failures, j.finalize_error, due_in(j.finalize_after),
+                   case when not finalizer_connected() then ', when a finalizer runs: proverq serve' end)
+        else format('all is done but the last step, which a finalizer takes%s',
             case when finalizer_connected() then '; it should end within seconds'
-                 else ', and none is connected; run: proverq serve (or: proverq finalizer)' end);
+                 else ', and none is connected; run: proverq serve (or: proverq finalizer)' end) end;
     when 'finished' then
         answer := format('finished at %s; get it with: select proverq.proof(%s);', j.finished_at::timestamptz(0), j.job_seq);
     when 'failed' then
-        answer := format('failed at %s: %s; see: select partition_idx, state, error from proverq.partition where job_seq = %s;',
+        answer := format('failed at %s: %s; see: select * from proverq.failures where job_seq = %s; to try again: select proverq.retry(%3$s);',
                          j.finished_at::timestamptz(0), j.error, j.job_seq);
     when 'cancelled' then
-        answer := format('cancelled%s', ' at ' || j.finished_at::timestamptz(0));
+        answer := format('%s, at %s; to take it up again: select proverq.retry(%s);', j.error, j.finished_at::timestamptz(0), j.job_seq);
     end case;
     return format('job %s: %s', j.job_seq, answer);
 end
@@ -58,10 +62,12 @@ declare
     first_due record;
     provers record;
     at_work text;
+    paused text;
 begin
+    paused := why_paused(circuit);
     select count(*) filter (where p.state = 'ready') as ready, count(*) filter (where p.state = 'leased') as leased,
            count(*) filter (where p.state = 'held') as held, count(*) filter (where p.state = 'proved') as proved, count(*) as total,
-           min(p.lease_until) as lease_until
+           count(*) filter (where p.state = 'ready' and p.avoid_until > clock_timestamp()) as avoiding, min(p.lease_until) as lease_until
     into n
     from partition p
     where p.job_seq = why_queued.job;
@@ -79,29 +85,82 @@ begin
         where p.job_seq = why_queued.job and p.state = 'leased'
         order by p.partition_idx
         limit 1;
-        return format('running: %s of %s partition(s) proved, %s at work now, the first by %s', n.proved, n.total, n.leased, at_work);
+        return format('running: %s of %s partition(s) proved, %s at work now, the first by %s', n.proved, n.total, n.leased, at_work)
+               || coalesce('; the rest waits: ' || paused, '');
+    elsif paused is not null then
+        return paused;
     elsif n.ready > 0 and provers.running = 0 then
         return coalesce('no prover is running (the last one was seen '
                         || (select short_interval(clock_timestamp() - max(p.seen_at)) from prover p) || ' ago); run: proverq serve',
                         'no prover has ever connected to this database; run: proverq serve');
+    elsif n.ready > 0 and n.avoiding = n.ready then
+        return why_avoided(job);
     elsif n.ready > 0 and provers.idle = provers.running then
         return format('ready, and all %s running prover(s) are idle: they do not take this circuit; look in their log for the reason, and at: proverq circuit show %s',
                       provers.running, (select c.name from circuit c where c.circuit_id = why_queued.circuit));
     elsif n.ready > 0 then
         return why_waits(job, circuit, provers.running);
     end if;
-    select p.partition_idx, p.failures, p.due_at, p.error into first_due
+    select p.partition_idx, p.attempt, p.failures, p.due_at, p.error into first_due
     from partition p
     where p.job_seq = why_queued.job and p.state = 'held'
     order by p.due_at
     limit 1;
-    return format('partition %s is tried again %s after %s failure(s), the last: %s', first_due.partition_idx,
-                  case when first_due.due_at > clock_timestamp() then 'in ' || short_interval(first_due.due_at - clock_timestamp())
-                       else 'as soon as a finalizer or prover wakes it (by hand: select proverq.wake_due();)' end,
-                  first_due.failures, first_due.error);
+    if first_due.error is null then
+        return format('it is not to begin before %s, %s', first_due.due_at::timestamptz(0), due_in(first_due.due_at));
+    end if;
+    return format('partition %s is tried again %s after %s failure(s) in %s attempt(s), the last: %s', first_due.partition_idx,
+                  due_in(first_due.due_at), first_due.failures, first_due.attempt, first_due.error);
 end
 $$;
 comment on function proverq.why_queued(bigint, bigint) is 'What a queued job is waiting for. Part of why().';
+
+create or replace function proverq.short_interval(i interval) returns text
+language sql immutable
+set search_path = pg_catalog, proverq, pg_temp
+as $$
+    select case when s < 1 then round(s * 1000) || ' ms' when s < 120 then round(s, 1) || ' s'
+                when s < 7200 then round(s / 60) || ' min' when s < 172800 then round(s / 3600) || ' h'
+                else round(s / 86400) || ' days' end
+    from (select extract(epoch from i)) t (s)
+$$;
+comment on function proverq.short_interval(interval) is 'An interval for people, in one unit.';
+
+create or replace function proverq.due_in(at timestamptz) returns text
+language sql volatile
+set search_path = pg_catalog, proverq, pg_temp
+as $$
+    select case when at > clock_timestamp() then 'in ' || short_interval(at - clock_timestamp())
+                else 'as soon as a finalizer or prover wakes it (by hand: select proverq.wake_due();)' end
+$$;
+comment on function proverq.due_in(timestamptz) is 'How long it is till then, for people. Part of why().';
+
+create or replace function proverq.why_paused(circuit bigint) returns text
+language sql stable
+set search_path = pg_catalog, proverq, pg_temp
+as $$
+    select string_agg(format('%s paused by %s %s ago%s; to go on: select proverq.resume(%s);',
+                             case when p.circuit = '*' then 'everything is' else format('circuit %s is', p.circuit) end, p.paused_by,
+                             short_interval(clock_timestamp() - p.paused_at), coalesce(': ' || p.reason, ''),
+                             case when p.circuit <> '*' then quote_literal(p.circuit) end), ' and ' order by p.circuit)
+    from paused p
+    where p.circuit = '*' or p.circuit = (select c.name from circuit c where c.circuit_id = why_paused.circuit)
+$$;
+comment on function proverq.why_paused(bigint) is 'Who has paused a circuit, and how to go on; NULL when nobody has. Part of why().';
+
+create or replace function proverq.why_avoided(job bigint) returns text
+language sql stable
+set search_path = pg_catalog, proverq, pg_temp
+as $$
+    select format('partition %s failed on %s (%s) and is left to another one for %s: %s', p.partition_idx,
+                  coalesce(format('%s of %s', r.device, r.host), 'a prover'), p.error_code, short_interval(p.avoid_until - clock_timestamp()), p.error)
+    from partition p
+    left join prover r on r.prover_id = p.prover_id
+    where p.job_seq = why_avoided.job and p.state = 'ready' and p.avoid_until is not null
+    order by p.partition_idx
+    limit 1
+$$;
+comment on function proverq.why_avoided(bigint) is 'Which device failed, so that the partition waits for another one. Part of why().';
 
 -- Counts at most a thousand of those that are ahead.
 create or replace function proverq.why_waits(job bigint, circuit bigint, running bigint) returns text
@@ -123,14 +182,3 @@ begin
 end
 $$;
 comment on function proverq.why_waits(bigint, bigint, bigint) is 'How much is ahead of a job. Part of why().';
-
-create or replace function proverq.short_interval(i interval) returns text
-language sql immutable
-set search_path = pg_catalog, proverq, pg_temp
-as $$
-    select case when s < 1 then round(s * 1000) || ' ms' when s < 120 then round(s, 1) || ' s'
-                when s < 7200 then round(s / 60) || ' min' when s < 172800 then round(s / 3600) || ' h'
-                else round(s / 86400) || ' days' end
-    from (select extract(epoch from i)) t (s)
-$$;
-comment on function proverq.short_interval(interval) is 'An interval for people, in one unit.';

@@ -5,7 +5,7 @@ select j.job_seq, j.circuit, c.version,
        j.partitions, j.partitions - j.remaining as proved, p.failed, p.leased, j.priority, j.submitter, j.request_id,
        date_trunc('milliseconds', clock_timestamp() - j.created_at) as age,
        date_trunc('milliseconds', coalesce(j.finished_at, clock_timestamp()) - j.ready_at) as duration,
-       j.error
+       j.error, j.run, j.not_before, j.finished_at is null and exists (select from proverq.paused x where x.circuit in ('*', j.circuit)) as paused
 from proverq.job j
 join proverq.circuit c using (circuit_id)
 cross join lateral (
@@ -17,3 +17,5 @@ comment on view proverq.jobs is 'Every job and how far it is. For one that does 
 comment on column proverq.jobs.state is 'incomplete, queued, running, completing, failing, finished, failed, cancelled.';
 comment on column proverq.jobs.age is 'Since it was inserted.';
 comment on column proverq.jobs.duration is 'Since all its partitions were there, to its end or till now.';
+comment on column proverq.jobs.not_before is 'Nothing of it is claimed before.';
+comment on column proverq.jobs.paused is 'Nothing of it is claimed, until proverq.resume().';

@@ -12,12 +12,15 @@ select test.is(proverq.wake_due(), '0', 'before its time it is not woken');
 select test.is(test.claim(5), '1/2', 'nor claimed');
 update proverq.partition set due_at = clock_timestamp() where job_seq = 1 and partition_idx = 0;
 select test.is(proverq.wake_due(), '1', 'at its time it is woken');
-select test.is(test.claim(5, 2), '1/0', 'and claimed');
+select test.matches(proverq.why(1), 'running: 0 of 3 partition\(s\) proved, 2 at work now', 'why, while others of the job run');
+select test.is(test.claim(5), null, 'and left to other devices'), test.is(avoid_until - clock_timestamp() between interval '8 s' and interval '12 s', true, 'for some seconds')
+from proverq.partition where job_seq = 1 and partition_idx = 0;
+select test.is(test.claim(5, 2), '1/0', 'one of which claims it');
 
 -- Five failures that spend.
 create procedure test.fail_again(job bigint, spend bool) language plpgsql as $$
 begin
-    update proverq.partition set due_at = clock_timestamp() where job_seq = job and state = 'held';
+    update proverq.partition set due_at = clock_timestamp(), avoid_until = null where job_seq = job and state = 'held';
     perform proverq.wake_due(), test.claim(1);
 end
 $$;
@@ -38,6 +41,9 @@ select test.is(format('%s | %s | %s', state, error_code, error), 'failing | witn
 select test.is(test.complete(1, 1, :'second'), false, 'a cancelled partition''s proof is refused');
 select test.is(test.fail(1, 1, false, true, :'second'), 'stale', 'and so is its failure');
 select test.is(format('%s %s', job_seq, event), '1 proverq.job.failed', 'the job is finalized as failed') from proverq.finalize_next();
+select test.is(string_agg(format('%s/%s %s %s %s %s', job_seq, partition_idx, attempt, run, device, case when spent then code else '(' || code || ')' end), ', ' order by failed_at),
+               '1/0 1 1 cpu witness, 1/0 2 1 cpu (witness), 1/0 3 1 cpu witness, 1/0 4 1 cpu witness, 1/0 5 1 cpu witness, 1/0 6 1 cpu witness', 'every attempt''s error is kept'),
+       test.is(string_agg(distinct host, ' '), 'host1 host2', 'with where it was') from proverq.failures;
 
 -- At once, with partitions in every state.
 select test.job(6) \g /dev/null
@@ -60,13 +66,29 @@ select test.is(length(error) < 2100, true, 'and cut') from proverq.job where job
 select test.is(bool_and(proverq.backoff(b) between s * interval '0.75 s' and s * interval '1.25 s'), true, 'the backoff doubles up to five minutes')
 from (values (0, 1), (1, 2), (2, 4), (8, 256), (9, 300), (1000000, 300), (-3, 1)) v (b, s), generate_series(1, 20);
 
+-- Faults that spend nothing back off by their own number; of a partition that fails for ever the last hundred are kept.
+select test.job(1, priority => 1) as job \gset
+do $$
+begin
+    for i in 1..130 loop
+        update proverq.partition set due_at = clock_timestamp(), avoid_until = null where state = 'held';
+        perform proverq.wake_due(), test.claim(1);
+        perform test.fail(job_seq, 0, true, false) from proverq.partition where state = 'leased' and priority = 1;
+    end loop;
+end
+$$;
+select test.is(format('%s %s %s', state, attempt, failures), 'held 130 0', 'a device fault can be met for ever'),
+       test.is(due_at - clock_timestamp() between interval '220 s' and interval '380 s', true, 'at longer and longer intervals') from proverq.partition where job_seq = :job;
+select test.is(format('%s %s %s', count(*), min(attempt), max(attempt)), '100 31 130', 'its last hundred errors are kept') from proverq.failure where job_seq = :job;
+select proverq.cancel(:job) \g /dev/null
+
 -- Release.
 select test.job(2) \g /dev/null
-select test.is(test.claim(2), '5/0 5/1', 'two leases');
-select test.token(5, 0) as first \gset
-select test.is(proverq.release(5, 0, :'first', 'the prover stops', 0), true, 'a lease is given back');
-select test.is(proverq.release(5, 0, :'first', 'the prover stops', 0), false, 'once');
-select test.is(proverq.release(5, 1, test.token(5, 1), 'no such file', 60000), true, 'another for later');
-select test.is(test.states(5), 'ready held', 'ready at once, or held');
-select test.is(string_agg(format('%s %s %s', failures, losses, error), ', ' order by partition_idx), '0 0 the prover stops, 0 0 no such file', 'nothing is spent') from proverq.partition where job_seq = 5;
-select test.is(test.claim(2), '5/0', 'what is ready is claimed again');
+select test.is(test.claim(2), '6/0 6/1', 'two leases');
+select test.token(6, 0) as first \gset
+select test.is(proverq.release(6, 0, :'first', 'the prover stops', 0), true, 'a lease is given back');
+select test.is(proverq.release(6, 0, :'first', 'the prover stops', 0), false, 'once');
+select test.is(proverq.release(6, 1, test.token(6, 1), 'no such file', 60000), true, 'another for later');
+select test.is(test.states(6), 'ready held', 'ready at once, or held');
+select test.is(string_agg(format('%s %s %s', failures, losses, error), ', ' order by partition_idx), '0 0 the prover stops, 0 0 no such file', 'nothing is spent') from proverq.partition where job_seq = 6;
+select test.is(test.claim(2), '6/0', 'what is ready is claimed again');

@@ -53,3 +53,40 @@ select test.claim(1) \g /dev/null
 select test.complete(:late, 0) \g /dev/null
 select test.is(job_seq, :'late', 'a disabled endpoint stops no job') from proverq.finalize_next();
 select test.is(format('%s %s %s', state, next_attempt_at, last_error), 'failed  the endpoint is disabled: test', 'and is seen in the delivery') from proverq.webhook_delivery where job_seq = :late;
+
+-- A job that cannot be finalized does not stop those behind it.
+update proverq.webhook_endpoint set disabled_at = null, disabled_reason = null;
+create function test.refuse() returns trigger language plpgsql as $$ begin raise 'the outbox is full'; end $$;
+create trigger refuse before insert on proverq.webhook_delivery for each row execute function test.refuse();
+select test.job(1, webhook => 'hook', priority => 20) as stuck, test.job(1, webhook => 'hook', priority => 20) as stuck_too, test.job(1, priority => 20) as behind \gset
+select test.claim(3) \g /dev/null
+select test.complete(:stuck, 0), test.fail(:stuck_too, 0, false, true), test.complete(:behind, 0) \g /dev/null
+select test.is(format('%s %s', job_seq, event), format('%s proverq.job.finished', :behind), 'the job behind is finalized') from proverq.finalize_next();
+select test.is(count(*), '0', 'the others are not tried again at once') from proverq.finalize_next();
+select test.is(format('%s %s %s', state, finalize_failures, finalize_error), 'completing 1 the outbox is full (SQLSTATE P0001)', 'the job says why'),
+       test.is(finalize_after - clock_timestamp() between interval '0.5 s' and interval '1.3 s', true, 'and waits a second'), test.is(finished_at, null, 'nothing of its end is done')
+from proverq.job where job_seq = :stuck;
+select test.is(count(witness), '1', 'its witness is still there') from proverq.partition where job_seq = :stuck;
+select test.matches(proverq.why(:stuck), 'the last step, which failed 1 time\(s\), the last: the outbox is full \(SQLSTATE P0001\); it is tried again in ', 'why');
+update proverq.job set finalize_after = clock_timestamp() where finalize_after is not null;
+select test.is(count(*), '0', 'it is tried again') from proverq.finalize_next();
+select test.is(finalize_failures, 2, 'and fails again'), test.is(finalize_after - clock_timestamp() between interval '1.2 s' and interval '2.6 s', true, 'and waits longer') from proverq.job where job_seq = :stuck;
+select test.throws(format('select proverq.cancel(%s)', :stuck), 'P0001', 'the outbox is full', 'cancel, which does the same, meets the same');
+drop trigger refuse on proverq.webhook_delivery;
+update proverq.job set finalize_after = clock_timestamp() where finalize_after is not null;
+select test.is(format('%s %s', job_seq, event), format('%s proverq.job.finished', :stuck), 'when it can be it is') from proverq.finalize_next();
+select test.is(format('%s %s', job_seq, event), format('%s proverq.job.failed', :stuck_too), 'the failed one too') from proverq.finalize_next();
+select test.is(error, 'partition 0: constraint 64 fails', 'and its error is that of its partition') from proverq.job where job_seq = :stuck_too;
+
+-- One that takes longer than a statement may.
+create function test.stall() returns trigger language plpgsql as $$ begin perform pg_sleep(5); return new; end $$;
+create trigger stall before insert on proverq.webhook_delivery for each row execute function test.stall();
+select test.job(1, webhook => 'hook', priority => 20) as slow, test.job(1, priority => 20) as behind \gset
+select test.claim(2) \g /dev/null
+select test.complete(:slow, 0), test.complete(:behind, 0) \g /dev/null
+set statement_timeout = '100 ms';
+select test.is(count(*), '0', 'a finalization that runs out of time ends') from proverq.finalize_next();
+reset statement_timeout;
+select test.matches(finalize_error, 'canceling statement due to statement timeout', 'with its reason') from proverq.job where job_seq = :slow;
+select test.is(job_seq, :'behind', 'and the next call takes the next job') from proverq.finalize_next();
+select test.is(bool_and(octet_length(format('{"job":%s,"run":%s,"state":"%s"}', 9223372036854775807, 2147483647, 'cancelled')) < 100), true, 'a NOTIFY''s payload is small');

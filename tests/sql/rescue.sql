@@ -10,6 +10,9 @@ select test.is(format('%s %s %s %s', losses, failures, lost_by, token), '1 0 {1}
 
 select test.is(proverq.rescue_prover('00000000-0000-0000-0000-000000000002'), '1', 'a prover that ended gives back its leases at once');
 select test.is(test.states(1), 'ready ready ready', 'all of them');
+select test.is(string_agg(format('%s %s %s %s %s', partition_idx, attempt, code, spent, prover_id), ', ' order by failed_at), '0 1 lost f 1, 1 1 lost f 2', 'each loss is kept among the failures') from proverq.failures;
+select test.is(test.claim(1, 1), '1/1', 'what a prover lost is left to others'), test.is(test.claim(1, 3), '1/0', 'that take it');
+update proverq.partition set state = 'ready', token = null, lease_until = null where state = 'leased';
 select test.matches(error, 'prover 2 .*ended while it worked on it', 'and is named') from proverq.partition where job_seq = 1 and partition_idx = 1;
 select test.is(state, 'lost', 'it is lost') from proverq.prover where prover_id = 2;
 select test.is(proverq.rescue_prover('00000000-0000-0000-0000-000000000002'), '0', 'once');
@@ -22,6 +25,7 @@ select test.is(state, 'stopped', 'stays stopped') from proverq.prover where prov
 select test.job(2, priority => 1) \g /dev/null
 create function test.lose(prover int) returns text language plpgsql as $$
 begin
+    update proverq.partition set avoid_until = null;
     perform test.claim(1, prover, lease_ms => 1), pg_sleep(0.01);
     perform proverq.rescue_expired();
     return test.states(2);

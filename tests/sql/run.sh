@@ -28,7 +28,7 @@ sql() { psql -X -q -A -t -v ON_ERROR_STOP=1 "$dsn" "$@"; }
 # What `proverq migrate up` does; the same files in the same order.
 apply() {
     local files=() file
-    for file in migrations/*.up.sql sql/functions/*.sql sql/views/*.sql; do files+=(-f "$file"); done
+    for file in migrations/*.up.sql sql/functions/*.sql sql/views/*.sql sql/*.sql; do [ ! -f "$file" ] || files+=(-f "$file"); done
     sql -1 "${files[@]}"
 }
 

@@ -28,7 +28,7 @@ update proverq.partition set lease_until = clock_timestamp() - interval '90 s' w
 select test.matches(proverq.why(:job), 'the lease of a partition ended 90\.\d s ago .*rescue_expired', 'why, when a prover is silent');
 select test.fail(:job, 0, true, true), test.claim(1) \g /dev/null
 select test.complete(:job, 1) \g /dev/null
-select test.matches(proverq.why(:job), 'partition 0 is tried again in \d+ ms|1\.\d s after 1 failure\(s\), the last: constraint 64 fails', 'why, while backing off');
+select test.matches(proverq.why(:job), 'partition 0 is tried again in (\d+ ms|1\.\d s) after 1 failure\(s\) in 1 attempt\(s\), the last: constraint 64 fails', 'why, while backing off');
 update proverq.partition set due_at = clock_timestamp() - interval '1 min' where job_seq = :job and partition_idx = 0;
 select test.matches(proverq.why(:job), 'as soon as a finalizer or prover wakes it \(by hand: select proverq.wake_due', 'why, when nobody wakes it');
 select proverq.wake_due(), test.claim(1) \g /dev/null
@@ -45,7 +45,7 @@ select test.throws(format('select proverq.proof_compressed(%s)', :job), '0A000',
 select test.is(format('%s %s %s %s %s', state, proved, failed, leased, error), 'finished 2 0 0 ', 'the view shows the end'), test.is(duration > interval '0', true, 'with its duration') from proverq.jobs where job_seq = :job;
 
 select test.fail(:hurry, 1, false, true), proverq.finalize_next() \g /dev/null
-select test.matches(proverq.why(:hurry), 'failed at .*: partition 1: constraint 64 fails; see: select', 'why, of a failed job');
+select test.matches(proverq.why(:hurry), 'failed at .*: partition 1: constraint 64 fails; see: select \* from proverq.failures where job_seq = \d+; to try again: select proverq.retry\(\d+\);', 'why, of a failed job');
 select test.is(proverq.wait(:hurry), 'failed', 'wait gives failures too');
 select test.throws(format('select proverq.proof(%s)', :hurry), '55000', 'it is failed \| .*partition 1', 'the proof of a failed job');
 select test.is(format('%s %s %s', state, failed, error), 'failed 1 partition 1: constraint 64 fails', 'the view shows failures') from proverq.jobs where job_seq = :hurry;

@@ -1,0 +1,3 @@
+alter table proverq.schema_migration drop column checksum;
+
+delete from proverq.schema_migration where version = 5;
