@@ -3,7 +3,7 @@
  *
  * Any number may run; each job is finalized once and each delivery claimed by one of them. Two
  * threads with a connection each, so that no slow endpoint holds up a job: one listens to
- * proverq_finalize and polls, one delivers. After the first SIGTERM or SIGINT nothing new is begun
+ * proverq_finalize and polls, one delivers (courier.h). After the first SIGTERM or SIGINT nothing new is begun
  * and deliveries under way are ended; the second ends the process at once.
  */
 #ifndef PROVERQ_FINALIZER_H

@@ -3,6 +3,7 @@
 #include "service/circuit.h"
 #include "service/files_cmd.h"
 #include "service/finalizer.h"
+#include "service/listen.h"
 #include "service/log.h"
 #include "service/migrate.h"
 #include "service/options.h"
@@ -53,6 +54,8 @@ static enum err run(const struct options *options, struct error *error) {
         return circuit_show(options, error);
     case COMMAND_CIRCUIT_RM:
         return circuit_rm(options, error);
+    case COMMAND_LISTEN:
+        return listen_run(options, error);
     case COMMAND_PROVE:
         return files_cmd_prove(options, error);
     case COMMAND_VERIFY:

@@ -39,6 +39,8 @@
     X(COMMAND_CIRCUIT_SHOW, "circuit show", "NAME", 1, 1, "show one circuit in full")              \
     X(COMMAND_CIRCUIT_RM, "circuit rm", "NAME", 1, 1,                                              \
       "let no new job use the newest version of circuit NAME")                                     \
+    X(COMMAND_LISTEN, "listen", "", 0, 0,                                                          \
+      "receive webhooks on this machine and print them, for development")                          \
     X(COMMAND_PROVE, "prove", "KEY.zkey WITNESS.wtns PROOF.json PUBLIC.json", 4, 4,                \
       "prove one witness and check the proof; files only, no database")                            \
     X(COMMAND_VERIFY, "verify", "VKEY.json PUBLIC.json PROOF.json", 3, 3,                          \
@@ -64,7 +66,7 @@ enum command {
 #define FOR_CIRCUIT                                                                                \
     (FOR(COMMAND_CIRCUIT_ADD) | FOR(COMMAND_CIRCUIT_LIST) | FOR(COMMAND_CIRCUIT_SHOW) |            \
      FOR(COMMAND_CIRCUIT_RM))
-#define FOR_DATABASE  (FOR_DAEMONS | FOR_MIGRATE | FOR_CIRCUIT)
+#define FOR_DATABASE  (FOR_DAEMONS | FOR_MIGRATE | FOR_CIRCUIT | FOR(COMMAND_LISTEN))
 #define FOR_PROVERS   (FOR(COMMAND_SERVE) | FOR(COMMAND_PROVER))
 #define FOR_FINALIZER (FOR(COMMAND_SERVE) | FOR(COMMAND_FINALIZER))
 #define FOR_CHILDREN  (FOR(COMMAND_PROVER) | FOR(COMMAND_FINALIZER))
@@ -151,8 +153,14 @@ enum command {
       "certificate authorities that endpoints must be certified by (default: the system's)")       \
     X(webhook_timeout_ms, DURATION, "webhook-timeout", "TIME", "15s", FOR_FINALIZER,               \
       "time that an endpoint has to answer")                                                       \
-    X(webhook_parallel, COUNT, "webhook-parallel", "N", "64", FOR_FINALIZER,                       \
-      "deliveries under way at once")                                                              \
+    X(webhook_parallel, COUNT, "webhook-parallel", "N", "256", FOR_FINALIZER,                      \
+      "deliveries under way at once; endpoints that keep failing have half of them")               \
+    X(webhook_per_endpoint, COUNT, "webhook-per-endpoint", "N", "8", FOR_FINALIZER,                \
+      "of them to one endpoint")                                                                   \
+    X(port, COUNT, "port", "N", "0", FOR(COMMAND_LISTEN),                                          \
+      "port on 127.0.0.1 to receive webhooks on (0: any that is free)")                            \
+    X(endpoint, STRING, "endpoint", "NAME", "listen", FOR(COMMAND_LISTEN),                         \
+      "webhook endpoint that is made for it, or was by an earlier run")                            \
     X(calldata, STRING, "calldata", "FILE", "", FOR(COMMAND_PROVE),                                \
       "also write the arguments of the Solidity verifier (BN254)")                                 \
     X(compressed, STRING, "compressed", "FILE", "", FOR(COMMAND_PROVE),                            \

@@ -133,7 +133,7 @@ static void make_schema(void) {
 static void setup(void) {
     struct db_settings settings = {.conninfo = getenv("PROVERQ_TEST_DSN"), .application = "test"};
     must(db_open(&settings, &db, &error));
-    script("truncate proverq.webhook_delivery, proverq.webhook_endpoint, proverq.partition, "
+    script("truncate proverq.webhook_attempt, proverq.webhook_delivery, proverq.webhook_secret, proverq.webhook_endpoint, proverq.partition, "
            "proverq.job, "
            "proverq.prover restart identity");
     int fd = mkstemp(log_path);
@@ -225,7 +225,7 @@ START_TEST(the_receiver_gets_what_the_outbox_holds_and_can_verify_it) {
     wait_for(delivery, "delivered 1");
     struct receiver_request last = receiver_last();
     char *body = value("select body from proverq.webhook_delivery"),
-         *secret = value("select secret from proverq.webhook_endpoint"),
+         *secret = value("select secret from proverq.webhook_secret"),
          *id = value(
              "select 'msg_' || replace(delivery_id::text, '-', '') from proverq.webhook_delivery");
     ck_assert_uint_eq(last.body_bytes, strlen(body));

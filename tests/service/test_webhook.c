@@ -55,7 +55,7 @@ static void start(struct webhook_client *client, const char *url, const char *ke
         .delivery = {{0xab, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 0xff}},
         .token = {{1}},
         .url = url,
-        .secret = key,
+        .secrets = key,
         .body = body};
     ck_assert_msg(webhook_start(client, &message, &error) == ERR_NONE, "%s", error.text);
 }
@@ -224,7 +224,7 @@ START_TEST(a_receiver_that_does_not_answer_times_out) {
     ck_assert_int_eq(result.status, 0);
     says(&result, "timed out");
     ck_assert_int_lt(now_ms() - start_ms, 3900);
-    ck_assert_int_ge(result.duration_ms, 850);
+    ck_assert_int_ge(result.total_us, 850000);
 }
 END_TEST
 
@@ -242,7 +242,7 @@ START_TEST(a_dripping_answer_is_cut_by_time) {
     timeout_ms = 900;
     struct webhook_result result = deliver("/drip500");
     ck_assert_int_eq(result.status, 500);
-    ck_assert_int_lt(result.duration_ms, 5000);
+    ck_assert_int_lt(result.total_us, 5000000);
 }
 END_TEST
 
