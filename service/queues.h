@@ -68,6 +68,7 @@ enum outcome {
     OUTCOME_PROOF,   /* complete it */
     OUTCOME_FAILURE, /* fail it with `error` */
     OUTCOME_RELEASE, /* give it back unspent: `error` says why, if it says anything */
+    OUTCOME_DROP,    /* its lease has ended: there is nothing to tell */
 };
 
 struct task {
@@ -178,10 +179,11 @@ void pipeline_proved(struct pipeline *pipeline, struct task *task);
  * back. */
 void pipeline_give_up(struct pipeline *pipeline, struct task *task, const struct error *error);
 
-/* Sends a task back unspent because the process is ending or the lease is lost. */
-void pipeline_release(struct pipeline *pipeline, struct task *task, const char *reason);
+/* Drops the task and says true when its lease has ended: because its job was cancelled, say. */
+bool pipeline_is_lost(struct pipeline *pipeline, struct task *task);
 
-/* Releases the task and says true when there is no use in going on with it. */
+/* Drops it, or gives it back unspent because the process is ending, and says true when there is no
+ * use in beginning the next step. */
 bool pipeline_is_over(struct pipeline *pipeline, struct task *task);
 
 /* The dispatcher has made a task: it counts, and its lease is renewed from now on. */

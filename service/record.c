@@ -131,6 +131,11 @@ static enum err send_outcome(struct db *db, struct task *task, const struct timi
         return send_proof(db, task, timing, error);
     case OUTCOME_FAILURE:
         return send_failure(db, task, timing, error);
+    case OUTCOME_DROP:
+        log_info("partition dropped", log_number("job", task->job),
+                 log_number("partition", task->partition), log_number("attempt", task->attempt),
+                 log_text("reason", task->error.text));
+        return ERR_NONE;
     case OUTCOME_RELEASE:
         break;
     }
