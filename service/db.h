@@ -7,7 +7,8 @@
  *
  * Types, a letter each:   b bool   s int2   i int4   l int8   t text (or varchar, name, an enum)
  * x bytea   u uuid   z timestamptz   j jsonb (parameters only, given as text)   v void (columns
- * only) and arrays, parameters only:   S int2[]   L int8[]   U uuid[]   Z timestamptz[]
+ * only) and arrays, parameters only:   S int2[]   I int4[]   L int8[]   U uuid[]   Z timestamptz[]
+ * J jsonb[]   X bytea[]
  *
  *     static const struct db_statement claim = {"claim", "iLii", "liiulbxt"};
  *     TRY(db_run(db, &claim, DB_PARAMS(db_int(prover), db_int8_array(ids, n), ...), &rows, error));
@@ -75,7 +76,7 @@ MUST_USE enum err db_reconnect_within(struct db *db, int wake_fd, uint32_t limit
                                       struct error *error);
 
 /* --- parameters: they point to the caller's memory --- */
-enum db_kind { DB_NULL, DB_INT, DB_TEXT, DB_BYTES, DB_UUID, DB_ARRAY };
+enum db_kind { DB_NULL, DB_INT, DB_TEXT, DB_BYTES, DB_UUID, DB_ARRAY, DB_ITEMS };
 
 struct db_param {
     enum db_kind kind;
@@ -83,6 +84,12 @@ struct db_param {
     const void *data;
     size_t n;          /* bytes, or elements of an array */
     size_t item_bytes; /* of an array's element in memory */
+};
+
+/* An element of jsonb[] (text without its NUL) or bytea[]; `data` of NULL is SQL's NULL. */
+struct db_item {
+    const void *data;
+    size_t n;
 };
 
 #define DB_PARAMS(...) ((const struct db_param[]){__VA_ARGS__})
@@ -108,6 +115,9 @@ static inline struct db_param db_uuid(const struct uuid *uuid) {
 static inline struct db_param db_int2_array(const int16_t *items, size_t n) {
     return (struct db_param){.kind = DB_ARRAY, .data = items, .n = n, .item_bytes = sizeof *items};
 }
+static inline struct db_param db_int4_array(const int32_t *items, size_t n) {
+    return (struct db_param){.kind = DB_ARRAY, .data = items, .n = n, .item_bytes = sizeof *items};
+}
 static inline struct db_param db_int8_array(const int64_t *items, size_t n) {
     return (struct db_param){.kind = DB_ARRAY, .data = items, .n = n, .item_bytes = sizeof *items};
 }
@@ -117,6 +127,11 @@ static inline struct db_param db_time_array(const int64_t *items, size_t n) {
 }
 static inline struct db_param db_uuid_array(const struct uuid *items, size_t n) {
     return (struct db_param){.kind = DB_ARRAY, .data = items, .n = n, .item_bytes = sizeof *items};
+}
+
+/* For J and X. */
+static inline struct db_param db_item_array(const struct db_item *items, size_t n) {
+    return (struct db_param){.kind = DB_ITEMS, .data = items, .n = n};
 }
 
 /* --- running; `out` may be NULL when the rows do not matter --- */

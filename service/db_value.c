@@ -14,7 +14,9 @@ enum {
     OID_INT2 = 21,
     OID_INT4 = 23,
     OID_TEXT = 25,
+    OID_BYTEA_ARRAY = 1001,
     OID_INT2_ARRAY = 1005,
+    OID_INT4_ARRAY = 1007,
     OID_INT8_ARRAY = 1016,
     OID_VARCHAR = 1043,
     OID_TIMESTAMPTZ = 1184,
@@ -23,6 +25,7 @@ enum {
     OID_UUID = 2950,
     OID_UUID_ARRAY = 2951,
     OID_JSONB = 3802,
+    OID_JSONB_ARRAY = 3807,
     OID_FIRST_USER = 16384, /* enums of the schema */
 };
 
@@ -38,9 +41,12 @@ static const struct db_type types[] = {
     {'j', OID_JSONB, 0, 0, false, true},
     {'v', OID_VOID, 0, 0, true, false},
     {'S', OID_INT2_ARRAY, OID_INT2, 2, false, false},
+    {'I', OID_INT4_ARRAY, OID_INT4, 4, false, false},
     {'L', OID_INT8_ARRAY, OID_INT8, 8, false, false},
     {'Z', OID_TIMESTAMPTZ_ARRAY, OID_TIMESTAMPTZ, 8, false, false},
     {'U', OID_UUID_ARRAY, OID_UUID, 16, false, false},
+    {'J', OID_JSONB_ARRAY, OID_JSONB, 0, false, false},
+    {'X', OID_BYTEA_ARRAY, OID_BYTEA, 0, false, false},
 };
 
 const struct db_type *db_type(char letter) {
@@ -86,36 +92,83 @@ static bool is_number(const struct db_type *type) {
 
 /* PostgreSQL's array_recv: dimensions, has-nulls flag, element type, length, lower bound, and each
  * element behind its length. */
+static size_t array_head(size_t n) {
+    return n ? 20 : 12;
+}
+
+static uint8_t *put_array_head(uint8_t *at, const struct db_type *type, size_t n, bool has_nulls) {
+    put_be(at, n ? 1 : 0, 4);
+    put_be(at + 4, has_nulls, 4);
+    put_be(at + 8, type->item, 4);
+    if (n) {
+        put_be(at + 12, n, 4);
+        put_be(at + 16, 1, 4);
+    }
+    return at + array_head(n);
+}
+
+static void put_item(uint8_t *at, const struct db_type *type, const uint8_t *item) {
+    int64_t number = 0;
+    int32_t middle;
+    int16_t narrow;
+    switch (type->letter) {
+    case 'U':
+        memcpy(at, item, type->item_bytes);
+        return;
+    case 'S':
+        memcpy(&narrow, item, sizeof narrow);
+        number = narrow;
+        break;
+    case 'I':
+        memcpy(&middle, item, sizeof middle);
+        number = middle;
+        break;
+    default:
+        memcpy(&number, item, sizeof number);
+    }
+    put_be(at, (uint64_t)(type->letter == 'Z' ? number - DB_EPOCH_US : number), type->item_bytes);
+}
+
 static uint8_t *encode_array(const struct db_type *type, const struct db_param *value,
                              size_t *size) {
-    size_t head = value->n ? 20 : 12, step = 4 + type->item_bytes;
-    if (value->item_bytes != type->item_bytes || value->n > (INT_MAX - head) / step) return NULL;
+    size_t head = array_head(value->n), step = 4 + type->item_bytes;
+    if (!type->item_bytes || value->item_bytes != type->item_bytes ||
+        value->n > (INT_MAX - head) / step)
+        return NULL;
     uint8_t *bytes = malloc(head + value->n * step);
     if (!bytes) return NULL;
-    uint8_t *at = bytes + head;
-    put_be(bytes, value->n ? 1 : 0, 4);
-    put_be(bytes + 4, 0, 4);
-    put_be(bytes + 8, type->item, 4);
-    if (value->n) {
-        put_be(bytes + 12, value->n, 4);
-        put_be(bytes + 16, 1, 4);
-    }
+    uint8_t *at = put_array_head(bytes, type, value->n, false);
     for (size_t i = 0; i < value->n; i++, at += step) {
-        const uint8_t *item = (const uint8_t *)value->data + i * type->item_bytes;
-        int64_t number = 0;
         put_be(at, type->item_bytes, 4);
-        if (type->letter == 'U') {
-            memcpy(at + 4, item, type->item_bytes);
-        } else if (type->letter == 'S') {
-            int16_t narrow;
-            memcpy(&narrow, item, sizeof narrow);
-            put_be(at + 4, (uint64_t)narrow, 2);
-        } else {
-            memcpy(&number, item, sizeof number);
-            put_be(at + 4, (uint64_t)(type->letter == 'Z' ? number - DB_EPOCH_US : number), 8);
-        }
+        put_item(at + 4, type, (const uint8_t *)value->data + i * type->item_bytes);
     }
     *size = head + value->n * step;
+    return bytes;
+}
+
+/* Elements whose lengths differ; jsonb_recv wants a version byte, 1, before the text. */
+static uint8_t *encode_items(const struct db_type *type, const struct db_param *value,
+                             size_t *size) {
+    const struct db_item *items = value->data;
+    size_t extra = type->letter == 'J' ? 1 : 0, bytes_n = array_head(value->n);
+    bool has_nulls = false;
+    for (size_t i = 0; i < value->n; i++) {
+        has_nulls = has_nulls || !items[i].data;
+        if (items[i].n > INT_MAX - 5 || bytes_n > INT_MAX - 5 - items[i].n) return NULL;
+        bytes_n += 4 + (items[i].data ? extra + items[i].n : 0);
+    }
+    uint8_t *bytes = type->item_bytes ? NULL : malloc(bytes_n);
+    if (!bytes) return NULL;
+    uint8_t *at = put_array_head(bytes, type, value->n, has_nulls);
+    for (size_t i = 0; i < value->n; i++) {
+        put_be(at, items[i].data ? extra + items[i].n : UINT32_MAX, 4);
+        at += 4;
+        if (!items[i].data) continue;
+        if (extra) *at++ = 1;
+        memcpy(at, items[i].data, items[i].n);
+        at += items[i].n;
+    }
+    *size = bytes_n;
     return bytes;
 }
 
@@ -131,6 +184,9 @@ static bool encode_one(const struct db_type *type, const struct db_param *value,
         size = type->item_bytes;
     } else if (value->kind == DB_ARRAY && type->item) {
         out->arrays[i] = encode_array(type, value, &size);
+        out->values[i] = (const char *)out->arrays[i];
+    } else if (value->kind == DB_ITEMS && type->item) {
+        out->arrays[i] = encode_items(type, value, &size);
         out->values[i] = (const char *)out->arrays[i];
     } else if ((value->kind == DB_TEXT && type->is_text) ||
                (value->kind == DB_BYTES && type->letter == 'x') ||

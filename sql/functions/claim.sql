@@ -14,6 +14,7 @@ returns table (job_seq bigint, partition_idx int, attempt int, token uuid, circu
 language plpgsql security definer
 set search_path = pg_catalog, proverq, pg_temp
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare

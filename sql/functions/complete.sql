@@ -6,6 +6,7 @@ create or replace function proverq.complete(
 returns boolean
 language plpgsql security definer
 set search_path = pg_catalog, proverq, pg_temp
+set plan_cache_mode = force_generic_plan
 as $$
 declare
     done partition;

@@ -1,0 +1,12 @@
+// What the two measurements share.
+export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+export async function until(condition) {
+  while (!condition()) await new Promise((resolve) => setImmediate(resolve));
+}
+
+// p50, p99 and the longest.
+export function percentiles(ms) {
+  ms.sort((a, b) => a - b);
+  return [ms[ms.length >> 1], ms[Math.floor(((ms.length - 1) * 99) / 100)], ms[ms.length - 1]].map((x) => x.toFixed(3)).join(" ");
+}
