@@ -18,7 +18,7 @@ import verdict
 from world import DRIVER, ROOT, Network, Timeline, command, end, on_host
 
 RECEIVER_PORT = 8080
-SETTLE_S = 40
+SETTLE_S = 60
 LEASE = ["--lease", "200ms"]
 OUT = ROOT / "build/chaos"
 
