@@ -106,8 +106,8 @@ class Server:
             time.sleep(0.02)
 
     def set(self, name, value):
-        self.admin.query(f"alter system set {name} = '{value}'")
-        self.admin.query("select pg_reload_conf()")
+        self.admin.patiently(f"alter system set {name} = '{value}'", 10)
+        self.admin.patiently("select pg_reload_conf()", 10)
 
     def fill(self, part):
         """The file system has no room any more, at once; what is in it stays."""
@@ -178,7 +178,7 @@ class Cluster:
         """What was the primary goes back to where the two parted; else the standby is made anew."""
         server, source = self.standby, f"host={self.primary.address} port={PORT} user=postgres dbname=postgres"
         is_standby = os.path.exists(f"{server.data}/standby.signal")
-        self.primary.admin.query("checkpoint")  # pg_rewind reads the timeline from the control file
+        self.primary.admin.patiently("checkpoint", 10)  # pg_rewind reads the timeline from the control file
         rewound = not is_standby and os.path.exists(f"{server.data}/PG_VERSION") and server.run(
             "pg_rewind", "-D", server.data, f"--source-server={source}", "-R", "--no-sync", check=False)
         if not is_standby and not rewound:

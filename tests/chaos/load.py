@@ -110,7 +110,7 @@ class Users(threading.Thread):
     def __init__(self, conninfo, seed, producer, timeline):
         super().__init__(daemon=True)
         self.session, self.rng, self.producer, self.timeline = pq.Session(conninfo), random.Random(f"{seed}/users"), producer, timeline
-        self.cancels, self.retries, self.error, self._ending = set(), set(), None, threading.Event()
+        self.cancels, self._ending = set(), threading.Event()
 
     def end(self):
         self._ending.set()
@@ -126,24 +126,32 @@ class Users(threading.Thread):
             said = "not answered"
         self.timeline.note(f"user: {sql}: {said}")
 
-    def pick(self, newest):
-        numbers = [job.number for job in self.producer.jobs if job.number]
-        return self.rng.choice(numbers[-newest:]) if numbers else None
+    def pick(self, deed):
+        """One of the newest jobs; for a retry, of those that are worth it, as far as can be seen."""
+        jobs = [job for job in self.producer.jobs if job.number]
+        if deed == "retry":
+            try:
+                ended = {int(number) for (number,) in self.session.query("select job_seq from proverq.job where state in ('failed', 'cancelled')")}
+            except (pq.Lost, pq.Refused):
+                return None
+            jobs = [job for job in jobs if job.number in ended]
+        return self.rng.choice(jobs[-8:]) if jobs else None
 
     def run(self):
         while not self._ending.wait(self.rng.uniform(0.2, 1.0)):
             deed = self.rng.choice(["cancel", "cancel", "priority", "retry", "retry", "pause"])
-            number = self.pick({"cancel": 4, "priority": 8, "retry": 60, "pause": 1}[deed])
-            if number is None:
+            job = self.pick(deed)
+            if job is None:
                 continue
             if deed == "cancel":
-                self.cancels.add(number)
-                self.attempt(f"select proverq.cancel({number}, 'by chaos')")
+                self.cancels.add(job.number)
+                self.attempt(f"select proverq.cancel({job.number}, 'by chaos')")
             elif deed == "priority":
-                self.attempt(f"select proverq.set_priority({number}, {self.rng.randrange(-5, 10)})")
+                self.attempt(f"select proverq.set_priority({job.number}, {self.rng.randrange(-5, 10)})")
+            elif deed == "retry" and job.keeps:
+                self.attempt(f"select proverq.retry({job.number})")
             elif deed == "retry":
-                self.retries.add(number)
-                self.attempt(f"select proverq.retry({number})")
+                self.attempt(f"select proverq.retry_with_witnesses({job.number}, {job.witnesses()})")
             else:
                 circuit = self.rng.choice(["'*'", "'factor'", "'factor381'"])
                 self.attempt(f"select proverq.pause({circuit}, 'by chaos')")
