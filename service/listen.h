@@ -14,8 +14,6 @@
 /* Runs until SIGINT or SIGTERM (ERR_NONE) or an error. ERR_USAGE: the port is taken. */
 MUST_USE enum err listen_run(const struct options *options, struct error *error);
 
-enum { LISTEN_SIGNATURES_BYTES = 512 };
-
 /* Whether a delivery is one of ours: its signatures (blanks between them) have one by `secret` over
  * "id.timestamp.body", and its timestamp is less than five minutes from `now`. */
 bool listen_verify(const char *secret, const char *id, const char *timestamp,
