@@ -110,10 +110,10 @@ def main_run(stage, tally, seed, seconds, partitions):
     park.start()
     producer = load.Producer(stage.cluster.conninfo, seed, partitions, seconds * 0.9, stage.timeline)
     users = load.Users(stage.cluster.conninfo, seed, producer, stage.timeline)
-    listener = load.Listener(stage.cluster.conninfo)
+    listener, auditor = load.Listener(stage.cluster.conninfo), load.Auditor(stage.cluster.conninfo, 1)
     lanes = [disturbances.Processes(seed, stage.timeline, park), disturbances.Links(seed, stage.timeline, park),
              disturbances.Database(seed, stage.timeline, stage.cluster)]
-    for thread in (producer, users, listener, *lanes):
+    for thread in (producer, users, listener, auditor, *lanes):
         thread.start()
     until = time.monotonic() + seconds
     while time.monotonic() < until and producer.is_alive() or producer.is_alive():
@@ -134,7 +134,8 @@ def main_run(stage, tally, seed, seconds, partitions):
     time.sleep(1)
     park.stop()
     listener.end()
-    evidence = verdict.Evidence(session, str(stage.folder), producer.jobs, users, listener, lanes)
+    auditor.end()
+    evidence = verdict.Evidence(session, str(stage.folder), producer.jobs, users, listener, auditor, lanes)
     findings = verdict.judge(evidence)
     tally.result("all jobs were enqueued", [str(producer.error)] if producer.error else [])
     tally.result("all was quiet in time", [] if is_quiet else [f"not within {SETTLE_S} s"])

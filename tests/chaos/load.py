@@ -1,4 +1,4 @@
-"""The people around the queue: those who enqueue jobs, those who change their minds, and one who listens.
+"""The people around the queue: those who enqueue jobs, those who change their minds, one who listens, and one who audits.
 
 Each remembers what it was answered and what it only tried: an answer that was lost with its connection leaves both possible.
 """
@@ -193,3 +193,25 @@ class Listener(threading.Thread):
         is_known = rows and (int(rows[0][0]) > told["run"] or (int(rows[0][0]) == told["run"] and rows[0][1] == told["state"]))
         if not is_known:
             self.early.append(f"job {told['job']}, run {told['run']}: notified as {told['state']} when it was {rows[0][1] if rows else 'not there'}")
+
+
+class Auditor(threading.Thread):
+    """Asks proverq.check_invariants() again and again: it must find nothing at any moment."""
+
+    def __init__(self, conninfo, pause):
+        super().__init__(daemon=True)
+        self.session, self.pause, self._ending = pq.Session(conninfo), pause, threading.Event()
+        self.audits, self.found = 0, {}
+
+    def end(self):
+        self._ending.set()
+        self.join()
+
+    def run(self):
+        while not self._ending.wait(self.pause):
+            try:
+                for row in self.session.query("select invariant, job_seq, partition_idx, detail from proverq.check_invariants()"):
+                    self.found.setdefault(row[:3], row)
+                self.audits += 1
+            except (pq.Lost, pq.Refused):
+                time.sleep(0.2)

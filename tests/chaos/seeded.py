@@ -48,7 +48,9 @@ class Run:
         self.stage, self.session, self.jobs = stage, session, []
         self.park = stage.hosts(common)
         self.listener = load.Listener(stage.cluster.conninfo)
+        self.auditor = load.Auditor(stage.cluster.conninfo, 0.05)
         self.listener.start()
+        self.auditor.start()
         self.producer = load.Producer(stage.cluster.conninfo, 0, 0, 0, stage.timeline)
 
     def prover(self, host, **environment):
@@ -76,7 +78,8 @@ class Run:
         time.sleep(0.3)
         self.park.stop()
         self.listener.end()
-        return verdict.judge(verdict.Evidence(self.session, str(self.stage.folder), self.jobs, listener=self.listener))
+        self.auditor.end()
+        return verdict.judge(verdict.Evidence(self.session, str(self.stage.folder), self.jobs, listener=self.listener, auditor=self.auditor))
 
 
 # No token check at completion ----------------------------------------------------------------------------------------
@@ -110,12 +113,12 @@ def plant_decrement(stage):
     for name in ("complete", "complete_many"):
         if has_function(stage, name):
             alter_functions(stage, (name, r"j\.remaining - (1|d\.n)\b", r"greatest(j.remaining - 2 * \1, 0)"),
-                            (name, r"j\.remaining = (1|d\.n)\b", r"j.remaining <= 2 * \1"))
+                            (name, r"j\.remaining = (1|d\.n)\b", r"j.remaining between 1 and 2 * \1"))
 
 
 def run_decrement(stage, session, _):
     run = Run(stage, session, ["--lease", "2s", "--poll", "200ms"])
-    run.prover("one", PROVERQ_SLEEP="record:50")
+    run.prover("one", PROVERQ_SLEEP="record:100", PROVERQ_DEPTH="1")
     run.finalizer()
     run.park.start()
     for size in (1, 4, 5, 8, 3):

@@ -25,12 +25,13 @@ def check(name):
 class Evidence:
     """All rows, log lines and receipts of one run."""
 
-    def __init__(self, session, folder, jobs, users=None, listener=None, lanes=()):
-        self.folder, self.asked, self.users, self.listener, self.lanes = folder, jobs, users, listener, lanes
-        self.jobs = {int(r[0]): dict(zip(("number", "request", "partitions", "present", "remaining", "run", "state", "webhook", "code", "error", "keeps"),
-                                         (int(r[0]), r[1], int(r[2]), int(r[3]), int(r[4]), int(r[5]), r[6], r[7] == "t", r[8], r[9], r[10] == "t")))
+    def __init__(self, session, folder, jobs, users=None, listener=None, auditor=None, lanes=()):
+        self.folder, self.asked, self.users, self.listener, self.auditor, self.lanes = folder, jobs, users, listener, auditor, lanes
+        self.jobs = {int(r[0]): dict(zip(("number", "request", "partitions", "present", "remaining", "run", "state", "webhook", "code", "error", "keeps", "was_early"),
+                                         (int(r[0]), r[1], int(r[2]), int(r[3]), int(r[4]), int(r[5]), r[6], r[7] == "t", r[8], r[9], r[10] == "t", r[11] == "t")))
                      for r in session.query("select job_seq, request_id, partitions, present, remaining, run, state, endpoint_id is not null, "
-                                            "error_code, error, keep_inputs from proverq.job")}
+                                            "error_code, error, keep_inputs, finished_at < (select max(p.proved_at) from proverq.partition p where p.job_seq = j.job_seq) "
+                                          "from proverq.job j")}
         self.partitions = {(int(r[0]), int(r[1])): dict(zip(("state", "attempt", "circuit", "code", "error", "proof", "publics", "has_input", "has_token", "lost_by"),
                                                             (r[2], int(r[3]), r[4], r[5], r[6], r[7], r[8], r[9] == "t", r[10] == "t", r[11])))
                            for r in session.query("select job_seq, partition_idx, p.state, attempt, j.circuit, p.error_code, p.error, p.proof::text, p.publics::text, "
@@ -43,7 +44,7 @@ class Evidence:
         self.prover_ends = session.query(
             "select f.job_seq, f.partition_idx, f.prover_id, bool_or(r.seen_at > f.failed_at + interval '1 s') "
             "from proverq.failure f join proverq.prover r using (prover_id) where f.code = 'lost' group by 1, 2, 3")
-        self.invariants = session.query("select invariant, job_seq, partition_idx, detail from proverq.check_invariants()") if session.one("select to_regproc('proverq.check_invariants')") else []
+        self.invariants = session.query("select invariant, job_seq, partition_idx, detail from proverq.check_invariants()")
         self.lines = list(hosts.log_lines(folder))
         try:
             with open(f"{folder}/receipts", encoding="utf-8") as file:
@@ -113,6 +114,10 @@ def counts_agree(e):
             yield f"job {job['number']} counts {job['present']} present and {job['remaining']} remaining of {len(parts)} with {open_} not proved"
         if job["state"] == "finished" and (open_ or len(parts) != job["partitions"]):
             yield f"job {job['number']} is finished with {len(parts) - open_} of {job['partitions']} partitions proved"
+
+
+        if job["state"] == "finished" and job["was_early"]:
+            yield f"job {job['number']} was finished before its last partition was proved"
 
 
 @check("leftovers")
@@ -224,6 +229,8 @@ def nobody_was_told_too_early(e):
 def shipped_check_agrees(e):
     for row in e.invariants:
         yield f"proverq.check_invariants(): {row}"
+    for row in e.auditor.found.values() if e.auditor else ():
+        yield f"proverq.check_invariants() in the middle: {row}"
 
 
 @check("crashes")
@@ -247,9 +254,10 @@ def settle(session, seconds, note):
     until, hastened, waiting = time.monotonic() + seconds, 0, "?"
     while time.monotonic() < until:
         try:
-            if time.monotonic() > hastened + 5:
-                session.query("update proverq.webhook_delivery set next_attempt_at = clock_timestamp() "
-                              "where state = 'pending' and next_attempt_at > clock_timestamp() + interval '3 s'")
+            if time.monotonic() > hastened + 2:
+                session.query("update proverq.webhook_delivery set next_attempt_at = clock_timestamp() where state = 'pending' and "
+                              "next_attempt_at > clock_timestamp() + case when token is null then interval '1 s' else interval '5 s' end")
+                session.query("update proverq.webhook_endpoint set rests_until = null where rests_until is not null")
                 hastened = time.monotonic()
             waiting = session.query("select (select count(*) from proverq.job where finished_at is null), "
                                     "(select count(*) from proverq.webhook_delivery where state = 'pending')")[0]
