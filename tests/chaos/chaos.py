@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """The driver of `make chaos`; run.sh starts it in namespaces of its own and tells its settings."""
+import collections
 import os
-import pathlib
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import time
 
@@ -15,7 +16,7 @@ import load
 import pq
 import seeded
 import verdict
-from world import DRIVER, ROOT, Network, Timeline, command, end, on_host
+from world import DRIVER, ROOT, Network, Timeline, command, end
 
 RECEIVER_PORT = 8080
 SETTLE_S = 60
@@ -61,7 +62,6 @@ class Stage:
         return session
 
     def begin_receiver(self):
-        import subprocess
         with open(self.folder / "receiver.err", "wb") as err:
             self.receiver = subprocess.Popen([sys.executable, str(ROOT / "tests/chaos/receiver.py"), DRIVER, str(RECEIVER_PORT),
                                               str(self.folder / "receipts"), str(self.folder / "secret")], stdin=subprocess.DEVNULL, stderr=err)
@@ -104,9 +104,9 @@ def main_run(stage, tally, seed, seconds, partitions):
     park.add(hosts.Unit("one", "serve"))
     park.add(hosts.Unit("two", "serve"))
     # One prover and one finalizer live in another hour; some proofs fail on two hosts, and are tried again.
-    park.add(hosts.Unit("late", "prover", environment={**hosts.CLOCK_OFF, "PROVERQ_FAIL": "20"}, faulty=True))
+    park.add(hosts.Unit("late", "prover", environment={**hosts.CLOCK_OFF, "PROVERQ_FAIL": "25"}, faulty=True))
     park.add(hosts.Unit("late", "finalizer", environment=hosts.CLOCK_OFF))
-    park.add(hosts.Unit("four", "prover", environment={"PROVERQ_FAIL": "20"}, faulty=True))
+    park.add(hosts.Unit("four", "prover", environment={"PROVERQ_FAIL": "25"}, faulty=True))
     park.start()
     producer = load.Producer(stage.cluster.conninfo, seed, partitions, seconds * 0.9, stage.timeline)
     users = load.Users(stage.cluster.conninfo, seed, producer, stage.timeline)
@@ -116,9 +116,7 @@ def main_run(stage, tally, seed, seconds, partitions):
     for thread in (producer, users, listener, auditor, *lanes):
         thread.start()
     until = time.monotonic() + seconds
-    while time.monotonic() < until and producer.is_alive() or producer.is_alive():
-        time.sleep(0.5)
-    while time.monotonic() < until:
+    while time.monotonic() < until or producer.is_alive():
         time.sleep(0.5)
     for lane in lanes:
         lane.end()
@@ -135,7 +133,7 @@ def main_run(stage, tally, seed, seconds, partitions):
     park.stop()
     listener.end()
     auditor.end()
-    evidence = verdict.Evidence(session, str(stage.folder), producer.jobs, users, listener, auditor, lanes)
+    evidence = verdict.Evidence(session, str(stage.folder), producer.jobs, users, listener, auditor, lanes, seconds)
     findings = verdict.judge(evidence)
     tally.result("all jobs were enqueued", [str(producer.error)] if producer.error else [])
     tally.result("all was quiet in time", [] if is_quiet else [f"not within {SETTLE_S} s"])
@@ -150,13 +148,14 @@ def describe(function):
 
 
 def report(evidence, lanes, quiet_s):
-    import collections
     states = collections.Counter(job["state"] for job in evidence.jobs.values())
     parts = collections.Counter(row["state"] for row in evidence.partitions.values())
+    attempts = sum(row["attempt"] for row in evidence.partitions.values())
+    failed = sum(line.get("msg") == "partition failed" for _, line in evidence.lines)
     print(f"   jobs: {dict(states)}; partitions: {len(evidence.partitions)}, {dict(parts)}; "
-          f"attempts: {sum(row['attempt'] for row in evidence.partitions.values())}")
+          f"attempts: {attempts}, of them {100 * failed // attempts} % failed by injection")
     print(f"   receipts: {len(evidence.receipts)} of {len(evidence.deliveries)} webhooks; runs: {sum(job['run'] for job in evidence.jobs.values())}; "
-          f"stale results refused: {sum(line.get('code') == 'lost_lease' for _, line in evidence.lines)}; quiet after {quiet_s:.0f} s")
+          f"stale results refused: {sum(line.get('code') == 'lost_lease' for _, line in evidence.lines)}; audits: {evidence.auditor.audits}; quiet after {quiet_s:.0f} s")
     for lane in lanes:
         print(f"   {lane.name}: " + ", ".join(f"{kind} {count}" for kind, count in sorted(lane.count.items())))
     sys.stdout.flush()
@@ -165,7 +164,7 @@ def report(evidence, lanes, quiet_s):
 def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))
     seed = int(os.environ.get("CHAOS_SEED") or random.SystemRandom().randrange(10**6))
-    seconds, partitions = int(os.environ.get("CHAOS_SECONDS", "210")), int(os.environ.get("CHAOS_PARTITIONS", "5000"))
+    seconds, partitions = int(os.environ.get("CHAOS_SECONDS", "300")), int(os.environ.get("CHAOS_PARTITIONS", "5000"))
     runs = sys.argv[1:] or ["main", *seeded.RUNS]
     unknown = [name for name in runs if name != "main" and name not in seeded.RUNS]
     if unknown:

@@ -74,11 +74,9 @@ class Server:
         return pid if "State:\tZ" not in status and "Name:\tpostgres" in status else None
 
     def start(self, seconds=30):
-        """Also after a crash, when processes of the last life may still be ending."""
+        """Also after a crash, when processes of the last life may still be ending: it refuses to start as long as there are any."""
         until = time.monotonic() + seconds
         while True:
-            if self.pid() is None and os.path.exists(f"{self.data}/postmaster.pid"):
-                os.unlink(f"{self.data}/postmaster.pid")
             options = f"-c listen_addresses={self.address} -c port={PORT}"
             if self.run("pg_ctl", "-D", self.data, "-l", f"{self.home}/log", "-o", options, "-w", "-t", "20", "start", check=False):
                 return

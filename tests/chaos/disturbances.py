@@ -33,6 +33,13 @@ class Lane(threading.Thread):
         self.count[kind] = self.count.get(kind, 0) + 1
         self.timeline.note(f"{self.name}: {what}")
 
+    def missing(self):
+        """Kinds that never came; there are none in a run that is long enough."""
+        return [kind for kind in self.kinds() if not self.count.get(kind)]
+
+    def kinds(self):
+        raise NotImplementedError
+
     def disturb(self):
         raise NotImplementedError
 
@@ -43,6 +50,9 @@ class Processes(Lane):
     def __init__(self, seed, timeline, hosts):
         super().__init__("processes", seed, timeline, (0.3, 1.6))
         self.hosts = hosts
+
+    def kinds(self):
+        return [f"{role}s {what}" for role in ("prover", "finalizer", "supervisor") for what in ("killed", "stopped", "ended")]
 
     def disturb(self):
         unit = self.rng.choice(self.hosts.units)
@@ -68,6 +78,9 @@ class Links(Lane):
         super().__init__("links", seed, timeline, (3, 8))
         self.hosts, self.names = hosts, sorted({unit.host for unit in hosts.units})
 
+    def kinds(self):
+        return ["hosts cut off"]
+
     def disturb(self):
         host, seconds = self.rng.choice(self.names), self.rng.choice([0.5, 1, 2, 4, 8])
         self.did("hosts cut off", f"{host} is cut off for {seconds} s")
@@ -86,11 +99,14 @@ class Database(Lane):
         super().__init__("database", seed, timeline, (1, 4))
         self.cluster, self.coming = cluster, []
 
+    def kinds(self):
+        return self.KINDS
+
     def disturb(self):
         if not self.coming:
             self.coming = self.rng.sample(self.KINDS, len(self.KINDS))
         kind, pause, share = self.coming.pop(), self.rng.uniform(0, 1.5), self.rng.choice([0.1, 0.5, 1])
-        self.did(f"database: {kind}", f"{kind}, {pause:.1f} s, share {share}")
+        self.did(kind, f"{kind}, {pause:.1f} s, share {share}")
         try:
             self.deed(kind, pause, share)
         except (pq.Lost, pq.Refused) as error:

@@ -1,12 +1,13 @@
 """The hosts and the processes of proverq on them. A process that ends is started again, as an init system would."""
 import glob
+import json
 import os
 import re
 import signal
 import threading
 import time
 
-from world import DRIVER, NETWORK, ROOT, children, end, on_host, signal_quietly
+from world import NETWORK, ROOT, children, end, on_host, signal_quietly
 
 RESTART_S = 0.7
 CLOCK_OFF = {"LD_PRELOAD": (glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1") + [""])[0], "FAKETIME": "+1h",
@@ -99,13 +100,8 @@ class Hosts:
                 unit.process = None
 
 
-def own_conninfo():
-    return f"host={DRIVER}"
-
-
 def log_lines(folder):
     """Every line that a process of proverq wrote: (log, fields). A line may be cut off by the process's death."""
-    import json
     for path in sorted(glob.glob(f"{folder}/*.log")):
         with open(path, encoding="utf-8", errors="replace") as file:
             for line in file:

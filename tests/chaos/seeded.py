@@ -91,19 +91,19 @@ def plant_token(stage):
 
 
 def run_token(stage, session, _):
-    """Two provers take turns at being stopped, with results in hand, until another has proved the same."""
+    """A prover is stopped with results in hand, until another has proved some of the same. The job is a large one: when nothing
+    remains of it, a constraint refuses what the token should."""
     run = Run(stage, session, [*LEASE, "--poll", "200ms"])
-    units = [run.prover(host, PROVERQ_SLEEP="record:150") for host in ("one", "two")]
+    stopped, _ = [run.prover(host, PROVERQ_SLEEP="record:400", PROVERQ_DEPTH="4") for host in ("one", "two")]
     run.finalizer()
-    for _ in range(8):
-        run.enqueue(6)
+    run.enqueue(400)
     run.park.start()
-    run.wait_for("count(*) > 4 from proverq.partition where state = 'proved'", 10)
-    for unit in (*units, units[0]):
-        run.park.signal(unit, "prover", signal.SIGSTOP)
-        time.sleep(1.6)
-        run.park.signal(unit, "prover", signal.SIGCONT)
-        time.sleep(0.3)
+    run.wait_for("count(distinct prover_id) = 2 from proverq.partition where state = 'proved'", 10)
+    run.wait_for("count(*) > 10 from proverq.partition join proverq.prover r using (prover_id) "
+                 f"where r.pid = {stopped.pid('prover')} and partition.state = 'leased'", 5)
+    run.park.signal(stopped, "prover", signal.SIGSTOP)
+    run.wait_for("count(*) > 0 from proverq.partition where state = 'proved' and losses > 0", 8)
+    run.park.signal(stopped, "prover", signal.SIGCONT)
     return run.findings(12)
 
 

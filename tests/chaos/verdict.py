@@ -13,6 +13,7 @@ from load import FINAL
 from world import ROOT
 
 CHECKS = {}
+ENOUGH_S = 180  # in so long a run everything that can happen does
 
 
 def check(name):
@@ -25,8 +26,9 @@ def check(name):
 class Evidence:
     """All rows, log lines and receipts of one run."""
 
-    def __init__(self, session, folder, jobs, users=None, listener=None, auditor=None, lanes=()):
-        self.folder, self.asked, self.users, self.listener, self.auditor, self.lanes = folder, jobs, users, listener, auditor, lanes
+    def __init__(self, session, folder, jobs, users=None, listener=None, auditor=None, lanes=(), seconds=0):
+        self.folder, self.asked, self.users, self.listener, self.auditor, self.lanes, self.seconds = (
+            folder, jobs, users, listener, auditor, lanes, seconds)
         self.jobs = {int(r[0]): dict(zip(("number", "request", "partitions", "present", "remaining", "run", "state", "webhook", "code", "error", "keeps", "was_early"),
                                          (int(r[0]), r[1], int(r[2]), int(r[3]), int(r[4]), int(r[5]), r[6], r[7] == "t", r[8], r[9], r[10] == "t", r[11] == "t")))
                      for r in session.query("select job_seq, request_id, partitions, present, remaining, run, state, endpoint_id is not null, "
@@ -246,6 +248,8 @@ def all_was_done(e):
     for lane in e.lanes:
         if lane.error:
             yield f"{lane.name} ended by itself: {type(lane.error).__name__}: {lane.error}"
+        elif e.seconds >= ENOUGH_S and lane.missing():
+            yield f"{lane.name}: there was no {', no '.join(lane.missing())}"
 
 
 def settle(session, seconds, note):
