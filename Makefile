@@ -111,11 +111,14 @@ $(B)/later/embedded.o: $(B)/later/embedded.c
 $(B)/proverq-later: $(B)/service/main.o $(B)/later/embedded.o $(SVC_LIB) $(GPU_LIB)
 	$(CC) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) $(LDLIBS)
 
-.PHONY: tests check lint sanitizers
+.PHONY: tests check chaos lint sanitizers
 tests: $(TEST_BIN) $(B)/proverq-faults $(B)/proverq-later
 
 check: ## run every test and check (README.md); ONLY="unit lint" runs these parts
 	tests/check.sh $(ONLY)
+
+chaos: ## root only: whatever can end, stop or be cut off does so at random, for 8 minutes; CHAOS_SECONDS=N CHAOS_SEED=N RUNS="main notify"
+	tests/chaos/run.sh $(RUNS)
 
 lint: ## formatting, static analysis, the layer rules, the documentation of options
 	tests/lint.sh
