@@ -2,7 +2,7 @@
 # Everything that checks proverq, part by part: what `make check` runs.
 #
 #   check.sh            all parts
-#   check.sh PART ...   packages, build, unit, sql, cli, circuits, service, synthesis, pipeline, evidence, readme, demo, lint, sanitizers, valgrind
+#   check.sh PART ...   packages, build, unit, sql, queue, cli, circuits, service, synthesis, pipeline, evidence, readme, demo, lint, sanitizers, valgrind
 #
 # Each part's output is in build/check/PART.log; here come its closing lines, how long it took, and in the end the sum.
 set -uo pipefail
@@ -111,6 +111,7 @@ run_part() {
     pipeline) part pipeline nice tests/e2e/pipeline.sh ;;
     evidence) part evidence nice tests/e2e/evidence.sh ;;
     synthesis) part synthesis nice tests/e2e/synthesis.sh ;;
+    queue) part queue nice tests/bench/bench_queue.sh smoke ;;
     readme) part readme nice tests/e2e/readme.sh ;;
     demo) part demo nice tests/e2e/demo.sh ;;
     lint) part lint nice tests/lint.sh ;;
@@ -123,7 +124,7 @@ run_part() {
 mkdir -p "$out"
 trap 'contrib/scripts/private-postgres.sh stop "$out/postgres" 2>/dev/null' EXIT
 trap 'exit 130' INT TERM
-[ $# -gt 0 ] || set -- packages build unit sql cli circuits service synthesis pipeline evidence readme demo lint sanitizers valgrind
+[ $# -gt 0 ] || set -- packages build unit sql queue cli circuits service synthesis pipeline evidence readme demo lint sanitizers valgrind
 for name in "$@"; do run_part "$name"; done
 echo
 printf '%s' "$times"
