@@ -45,7 +45,7 @@ CURVES    := $(wildcard gpu/cpu/curve_*.c)
 GPU_SRC   := $(filter-out $(CURVES),$(wildcard gpu/*.c gpu/cpu/*.c))
 GPU_OBJ   := $(GPU_SRC:%.c=$(B)/%.o) $(CURVES:%.c=$(B)/%.portable.o) $(if $(ADX),$(CURVES:%.c=$(B)/%.adx.o))
 SVC_SRC   := $(filter-out service/main.c,$(wildcard service/*.c))
-SQL_FILES := $(sort $(wildcard migrations/*.sql sql/functions/*.sql sql/views/*.sql sql/statements/*.sql))
+SQL_FILES := $(sort $(wildcard migrations/*.sql sql/*.sql sql/*/*.sql sql/kept/*.list sql/kept/*/*/*.sql))
 SVC_OBJ   := $(SVC_SRC:%.c=$(B)/%.o) $(B)/gen/embedded.o
 GPU_LIB   := $(B)/libproverq-gpu.a
 SVC_LIB   := $(B)/libproverq-service.a
@@ -87,7 +87,7 @@ $(B)/gen/embedded.o: $(B)/gen/embedded.c
 $(B)/tests/%: $(B)/tests/%.o $(HELP_OBJ) $(SVC_LIB) $(GPU_LIB)
 	$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(SVC_LIB) $(GPU_LIB) $(CUDA_LIBS) $(LDLIBS) -lcheck -lsubunit -lgmp -lm
 
-# The same program with sleeps at the boundaries between steps (service/faults.h), for tests/e2e/evidence.sh.
+# The same program with sleeps at the boundaries between steps (service/faults.h), for tests/e2e/{evidence,control}.sh.
 FAULT_OBJ := $(patsubst %.c,$(B)/faults/%.o,$(shell grep -l '"service/faults.h"' service/*.c))
 $(B)/proverq-faults: $(B)/service/main.o $(FAULT_OBJ) $(SVC_LIB) $(GPU_LIB)
 	$(CC) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) $(LDLIBS)
@@ -95,8 +95,24 @@ $(B)/faults/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CUDA_DEFS) $(CFLAGS) -DPROVERQ_FAULTS -MMD -MP -c -o $@ $<
 
+# The program of a later release, with the migrations of tests/migrations/later beside today's: made as a release is made,
+# in a copy of the SQL, for tests/migrations.
+LATER := $(B)/later/tree
+$(B)/later/embedded.c: service/embed.sh contrib/scripts/seal-migrations.sh contrib/scripts/keep-release.sh $(SQL_FILES) $(shell find tests/migrations/later -name '*.sql')
+	rm -rf $(LATER)
+	mkdir -p $(LATER)
+	cp -r --parents migrations sql service/embed.sh service/calculator_glue.inc contrib/scripts $(LATER)
+	cd $(LATER) && contrib/scripts/seal-migrations.sh && contrib/scripts/keep-release.sh
+	cp -r tests/migrations/later/. $(LATER)
+	cd $(LATER) && contrib/scripts/seal-migrations.sh && shopt -s nullglob && export LC_ALL=C && \
+	    bash service/embed.sh migrations/*.sql sql/*.sql sql/*/*.sql sql/kept/*.list sql/kept/*/*/*.sql > ../embedded.c
+$(B)/later/embedded.o: $(B)/later/embedded.c
+	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+$(B)/proverq-later: $(B)/service/main.o $(B)/later/embedded.o $(SVC_LIB) $(GPU_LIB)
+	$(CC) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) $(LDLIBS)
+
 .PHONY: tests check lint sanitizers
-tests: $(TEST_BIN) $(B)/proverq-faults $(B)/tests/bench/bench_queue
+tests: $(TEST_BIN) $(B)/proverq-faults $(B)/proverq-later $(B)/tests/bench/bench_queue
 
 check: ## run every test and check (README.md); ONLY="unit lint" runs these parts
 	tests/check.sh $(ONLY)

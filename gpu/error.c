@@ -46,6 +46,12 @@ const char *error_name(enum err code) {
     return table[code].name;
 }
 
+enum err error_by_name(const char *name, size_t n) {
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (strlen(table[i].name) == n && memcmp(table[i].name, name, n) == 0) return (enum err)i;
+    return ERR_INTERNAL;
+}
+
 enum error_class error_class(enum err code) {
     return table[code].class;
 }

@@ -19,6 +19,7 @@
 #define PROVERQ_ERROR_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /*        code             name                class     retry  meaning (for readers) */
 #define ERROR_TABLE(X)                                                                             \
@@ -81,6 +82,10 @@ enum err error_set(struct error *error, enum err code, const char *format, ...) 
 enum err error_prefix(struct error *error, const char *format, ...) PRINTF_LIKE(2, 3);
 
 const char *error_name(enum err code);
+
+/* The code whose name these n bytes are; ERR_INTERNAL for any other text. */
+enum err error_by_name(const char *name, size_t n);
+
 enum error_class error_class(enum err code);
 bool error_retryable(enum err code);
 

@@ -31,7 +31,7 @@ struct r1cs {
     uint32_t n_public; /* outputs + public inputs: wires 1 .. n_public */
     uint32_t n_constraints;
     struct r1cs_constraint *constraints; /* rows point into the file */
-    struct mapped_file *file;
+    struct mapped_file *file;            /* NULL: it was made in memory */
 };
 
 static inline uint32_t r1cs_wire(const struct r1cs_term *term) {

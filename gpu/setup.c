@@ -109,10 +109,11 @@ static enum err put_contribution(const struct writer *w, struct error *error) {
     enum err rc;
     const struct cpu_curve *ops = cpu_curve(w->r1cs->curve->id);
     size_t name_bytes = sizeof ZKEY_INSECURE_NAME - 1;
-    uint8_t generator[2 * COORD_BYTES], digest[SHA512_DIGEST_LENGTH];
+    uint8_t generator[2 * COORD_BYTES], digest[SHA512_DIGEST_LENGTH] = {0};
     const uint8_t name_head[2] = {PARAMETER_NAME, (uint8_t)name_bytes};
     ops->g1_to_zkey(ops->g1_generator, generator);
-    (void)SHA512(mapped_file_bytes(w->r1cs->file), mapped_file_size(w->r1cs->file), digest);
+    if (w->r1cs->file)
+        (void)SHA512(mapped_file_bytes(w->r1cs->file), mapped_file_size(w->r1cs->file), digest);
 
     TRY(put_section(w, 10,
                     sizeof digest + 4 + 3 * w->g1 + w->g2 + sizeof transcript + 4 + 4 +

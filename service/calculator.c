@@ -357,9 +357,9 @@ fail:
 
 /* The first reply tells that it is loaded and shut in. */
 static enum err greet(struct process *process, const struct calculator_limits *limits,
-                      struct error *error) {
+                      int cancel_fd, struct error *error) {
     struct calculator_limits patient = {START_MS, limits->memory_bytes};
-    struct talk talk = {process, &patient, now_ms() + START_MS, -1};
+    struct talk talk = {process, &patient, now_ms() + START_MS, cancel_fd};
     struct calculator_reply reply;
     return receive_reply(&talk, &reply, error);
 }
@@ -371,7 +371,7 @@ enum err calculator_examine(const char *path, const struct calculator_limits *li
     struct process *process = NULL;
     enum err rc;
     TRY(process_start(&calculator, limits->memory_bytes, &process, error));
-    TRY(greet(process, limits, error));
+    TRY(greet(process, limits, -1, error));
     struct talk talk = {process, limits, now_ms() + limits->timeout_ms, -1};
     TRY(ask(&talk, CALCULATOR_FACTS, "", 0, error));
     TRY(receive_reply(&talk, &reply, error));
@@ -520,7 +520,7 @@ static enum err order_process(struct calculators *all, const struct calculator *
 
 /* A process of this calculator for the caller alone: an idle one, or a new one, in the place of one
  * that has been idle if there are enough. */
-static enum err acquire(struct calculators *all, const struct calculator *calculator,
+static enum err acquire(struct calculators *all, const struct calculator *calculator, int cancel_fd,
                         struct process **out, struct error *error) {
     struct process *old = NULL;
     bool is_new = false;
@@ -536,7 +536,8 @@ static enum err acquire(struct calculators *all, const struct calculator *calcul
     }
     pthread_mutex_unlock(&all->mutex);
     process_end(old);
-    if (is_new && calculator->kind == CALCULATOR_WASM) rc = greet(*out, &all->limits, error);
+    if (is_new && calculator->kind == CALCULATOR_WASM)
+        rc = greet(*out, &all->limits, cancel_fd, error);
     return rc;
 }
 
@@ -646,7 +647,7 @@ enum err calculators_compute(struct calculators *all, const struct calculator *c
                              struct error *error) {
     bool is_wasm = calculator->kind == CALCULATOR_WASM;
     struct process *process = NULL;
-    enum err rc = acquire(all, calculator, &process, error);
+    enum err rc = acquire(all, calculator, cancel_fd, &process, error);
     if (rc == ERR_NONE) {
         struct talk talk = {process, &all->limits, now_ms() + all->limits.timeout_ms, cancel_fd};
         rc = is_wasm ? compute_wasm(&talk, inputs, size, buffer, error)

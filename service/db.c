@@ -11,17 +11,19 @@
 #include <time.h>
 
 enum {
-    CONNECT_TIMEOUT_MS = 10000,
     ANSWER_GRACE_MS = 10000, /* beyond the statement timeout, for the network */
     BACKOFF_FIRST_MS = 100,
     BACKOFF_MOST_MS = 10000,
     CHANNELS_MAX = 4,
+    SETTINGS_BYTES = 300,
 };
 
 struct db {
     struct db_settings settings;
-    char *conninfo, *application;
+    struct db_target *target;
+    size_t host;        /* of the target's, the one that was connected last */
     PGconn *connection; /* NULL when lost */
+    bool is_pooled;     /* it leads to a pooler, which lends us a session for a transaction */
     int version;
     char sqlstate[6];
     const char *channels[CHANNELS_MAX];
@@ -64,7 +66,9 @@ static enum err not_connected(const char *what, struct error *error) {
 
 static enum err code_of(const char *sqlstate) {
     static const char *const schema[] = {"3F000", "42P01", "42703", "42704", "42883", "42804"};
-    static const char *const connection[] = {"57P01", "57P02", "57P03", "57P05"};
+    /* Shutdown, crash, start, timeouts of an idle session, and: a server that takes no writes. */
+    static const char *const connection[] = {"57P01", "57P02", "57P03", "57P04",
+                                             "57P05", "25P03", "25006"};
     for (size_t i = 0; i < sizeof schema / sizeof *schema; i++)
         if (strcmp(sqlstate, schema[i]) == 0) return ERR_SCHEMA;
     for (size_t i = 0; i < sizeof connection / sizeof *connection; i++)
@@ -178,13 +182,20 @@ static enum err sent(struct db *db, const char *what, int ok, struct error *erro
     return ok ? ERR_NONE : lost(db, what, PQerrorMessage(db->connection), error);
 }
 
-static enum err command(struct db *db, const char *what, const char *sql, struct error *error) {
-    PGresult *answer = NULL;
-    enum err rc = ERR_NONE;
+/* Runs SQL text without parameters; the caller clears *answer, which is that of its last statement. */
+static enum err ask(struct db *db, const char *what, const char *sql, PGresult **answer,
+                    struct error *error) {
+    enum err rc;
     if (!db->connection) return not_connected(what, error);
     TRY(sent(db, what, PQsendQuery(db->connection, sql), error));
-    TRY(collect(db, what, &answer, error));
+    TRY(collect(db, what, answer, error));
 fail:
+    return rc;
+}
+
+static enum err command(struct db *db, const char *what, const char *sql, struct error *error) {
+    PGresult *answer = NULL;
+    enum err rc = ask(db, what, sql, &answer, error);
     PQclear(answer);
     return rc;
 }
@@ -223,34 +234,27 @@ fail:
     return rc;
 }
 
+/* Behind a pooler they are only checked: in a transaction, which stays in one session. */
 static enum err prepare_all(struct db *db, struct error *error) {
     enum err rc = ERR_NONE;
+    if (db->is_pooled) TRY(command(db, "BEGIN", "BEGIN", error));
     for (size_t i = 0; i < db->settings.n_statements; i++) {
         const struct db_statement *s = db->settings.statements[i];
         const struct embedded_file *file = embedded_find(embedded_statements, s->name);
+        const char *name = db->is_pooled ? "" : s->name;
         if (!file)
             return error_set(error, ERR_INTERNAL, "no statement '%s' is compiled in", s->name);
-        TRY(prepare(db, s->name, s->name, file->text, s->params, s->columns, error));
+        TRY(prepare(db, s->name, name, file->text, s->params, s->columns, error));
     }
+    if (db->is_pooled) TRY(command(db, "COMMIT", "COMMIT", error));
 fail:
     return rc;
 }
 
 /* --- connecting --- */
 
-static PGconn *start_connecting(const struct db *db) {
-    /* What stands before dbname is a default that the connection string overrides. */
-    const char *const keywords[] = {"keepalives_idle",           "keepalives_interval",
-                                    "keepalives_count",          "tcp_user_timeout",
-                                    "fallback_application_name", "dbname",
-                                    "client_encoding",           NULL};
-    const char *const values[] = {"30",         "5",    "3", "20000", db->application,
-                                  db->conninfo, "UTF8", NULL};
-    return PQconnectStartParams(keywords, values, 1);
-}
-
 static enum err finish_connecting(struct db *db, int wake_fd, struct error *error) {
-    int64_t deadline = now_ms() + CONNECT_TIMEOUT_MS;
+    int64_t deadline = now_ms() + db_target_timeout_ms(db->target);
     PostgresPollingStatusType state = PGRES_POLLING_WRITING;
     enum err rc = ERR_NONE;
     while (state != PGRES_POLLING_OK) {
@@ -266,13 +270,38 @@ fail:
 
 /* Our statements touch a few rows each: compiling one, which the planner may choose when it is told
  * to avoid a scan, takes half a second and more. */
+static void put_settings(const struct db *db, char *out, size_t size) {
+    snprintf(out, size,
+             "select set_config('statement_timeout', '%u', %s), set_config('lock_timeout', '%u', "
+             "%s), set_config('idle_in_transaction_session_timeout', '60000', %s), "
+             "set_config('jit', 'off', %s)",
+             db->settings.statement_timeout_ms, db->is_pooled ? "true" : "false",
+             db->settings.lock_timeout_ms, db->is_pooled ? "true" : "false",
+             db->is_pooled ? "true" : "false", db->is_pooled ? "true" : "false");
+}
+
+/* What is set for a session behind a pooler is set for whoever gets it next: there each transaction
+ * sets its own. */
 static enum err set_session(struct db *db, struct error *error) {
-    char sql[240];
-    snprintf(sql, sizeof sql,
-             "SET statement_timeout = %u; SET lock_timeout = %u; "
-             "SET idle_in_transaction_session_timeout = 60000; SET jit = off",
-             db->settings.statement_timeout_ms, db->settings.lock_timeout_ms);
-    return command(db, "setting up the session", sql, error);
+    char sql[SETTINGS_BYTES];
+    put_settings(db, sql, sizeof sql);
+    return db->is_pooled ? ERR_NONE : command(db, "setting up the session", sql, error);
+}
+
+/* A pooler gives its clients process numbers of its own. A server that takes no writes is of no use
+ * to a process that waits for its database; others may want to read from it. */
+static enum err meet(struct db *db, bool is_writer, struct error *error) {
+    PGresult *answer = NULL;
+    enum err rc;
+    TRY(ask(db, "connecting", "select pg_backend_pid(), pg_is_in_recovery()", &answer, error));
+    if (PQntuples(answer) != 1 || PQnfields(answer) != 2)
+        TRY(lost(db, "connecting", "the server's answer makes no sense", error));
+    db->is_pooled = strtol(PQgetvalue(answer, 0, 0), NULL, 10) != PQbackendPID(db->connection);
+    if (is_writer && PQgetvalue(answer, 0, 1)[0] == 't')
+        TRY(lost(db, "connecting", "the server is a standby, which takes no writes", error));
+fail:
+    PQclear(answer);
+    return rc;
 }
 
 static enum err listen_to(struct db *db, const char *channel, struct error *error) {
@@ -281,16 +310,17 @@ static enum err listen_to(struct db *db, const char *channel, struct error *erro
     return command(db, "LISTEN", sql, error);
 }
 
-static enum err connect_once(struct db *db, int wake_fd, struct error *error) {
+static enum err connect_host(struct db *db, int wake_fd, bool is_writer, struct error *error) {
     enum err rc = ERR_NONE;
     drop(db);
-    db->connection = start_connecting(db);
+    db->connection = db_target_start(db->target, db->host);
     if (!db->connection) return error_set(error, ERR_HOST_MEMORY, "connecting: out of memory");
     TRY(finish_connecting(db, wake_fd, error));
     PQsetNoticeReceiver(db->connection, on_notice, NULL);
     if (PQsetnonblocking(db->connection, 1) != 0)
         return lost(db, "connecting", PQerrorMessage(db->connection), error);
     db->version = PQserverVersion(db->connection);
+    TRY(meet(db, is_writer, error));
     TRY(set_session(db, error));
     for (size_t i = 0; i < db->n_channels; i++)
         TRY(listen_to(db, db->channels[i], error));
@@ -300,13 +330,21 @@ fail:
     return rc;
 }
 
+/* Each host once, the one that was connected last first. */
+static enum err connect_once(struct db *db, int wake_fd, bool is_writer, struct error *error) {
+    size_t n = db_target_hosts(db->target);
+    for (size_t i = 0;; i++) {
+        enum err rc = connect_host(db, wake_fd, is_writer, error);
+        if (rc != ERR_CONNECTION || i + 1 >= n) return rc;
+        log_debug("a host of the database does not serve", log_text("error", error->text));
+        db->host = (db->host + 1) % n;
+    }
+}
+
 void db_close(struct db *db) {
     if (!db) return;
     drop(db);
-    if (db->conninfo)
-        explicit_bzero(db->conninfo, strlen(db->conninfo)); /* it may hold a password */
-    free(db->conninfo);
-    free(db->application);
+    db_target_close(db->target);
     free(db);
 }
 
@@ -329,7 +367,7 @@ static bool sleep_awake(int wake_fd, uint32_t ms) {
 static enum err reconnect(struct db *db, int wake_fd, int64_t until, struct error *error) {
     uint32_t wait = BACKOFF_FIRST_MS;
     for (int failures = 0;; failures++) {
-        enum err rc = connect_once(db, wake_fd, error);
+        enum err rc = connect_once(db, wake_fd, true, error);
         if (rc == ERR_NONE && failures > 0) log_info("connected to the database");
         if (rc != ERR_CONNECTION && rc != ERR_DATABASE) return rc;
         uint32_t ms = jitter(wait);
@@ -345,18 +383,14 @@ static enum err make(const struct db_settings *settings, struct db **out, struct
     *out = db;
     if (!db) return error_set(error, ERR_HOST_MEMORY, "out of memory");
     db->settings = *settings;
-    db->conninfo = strdup(settings->conninfo);
-    db->application = strdup(settings->application);
-    if (!db->conninfo || !db->application)
-        return error_set(error, ERR_HOST_MEMORY, "out of memory");
-    return ERR_NONE;
+    return db_target_open(settings->conninfo, settings->application, &db->target, error);
 }
 
 enum err db_open(const struct db_settings *settings, struct db **out, struct error *error) {
     struct db *db;
     enum err rc;
     TRY(make(settings, &db, error));
-    TRY(connect_once(db, -1, error));
+    TRY(connect_once(db, -1, false, error));
     *out = db;
     return ERR_NONE;
 fail:
@@ -387,6 +421,13 @@ enum err db_reconnect_within(struct db *db, int wake_fd, uint32_t limit_ms, stru
 
 /* --- running --- */
 
+static enum err take(const char *what, const char *columns, PGresult *rows, struct db_result **out,
+                     struct error *error) {
+    if (out) return db_result_make(what, columns, rows, out, error);
+    PQclear(rows);
+    return ERR_NONE;
+}
+
 static enum err execute(struct db *db, const char *what, const char *name, const char *params,
                         const char *columns, const struct db_param *values, struct db_result **out,
                         struct error *error) {
@@ -399,10 +440,77 @@ static enum err execute(struct db *db, const char *what, const char *name, const
                                  encoded.formats, 1),
              error));
     TRY(collect(db, what, &rows, error));
-    if (out)
-        TRY(db_result_make(what, columns, rows, out, error));
-    else
-        PQclear(rows);
+    TRY(take(what, columns, rows, out, error));
+fail:
+    db_encoded_free(&encoded);
+    return rc;
+}
+
+/* The results of a pipeline up to its sync: the last one in *out, or the first error. */
+static enum err collect_pipeline(struct db *db, const char *what, PGresult **out,
+                                 struct error *error) {
+    int64_t deadline = answer_deadline(db);
+    PGresult *kept = NULL, *next = NULL;
+    enum err rc = ERR_NONE, answer = ERR_NONE;
+    for (bool is_over = false; !is_over;) {
+        TRY(next_result(db, what, deadline, &next, error));
+        ExecStatusType status = next ? PQresultStatus(next) : PGRES_PIPELINE_ABORTED;
+        is_over = status == PGRES_PIPELINE_SYNC;
+        if (!next && PQstatus(db->connection) != CONNECTION_OK)
+            TRY(lost(db, what, PQerrorMessage(db->connection), error));
+        if (status == PGRES_FATAL_ERROR && answer == ERR_NONE)
+            answer = refused(db, what, next, error);
+        if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
+            PQclear(kept);
+            kept = next;
+        } else {
+            PQclear(next);
+        }
+        if (!db->connection) break;
+    }
+    rc = answer;
+fail:
+    if (rc == ERR_NONE) {
+        *out = kept;
+    } else {
+        PQclear(kept);
+    }
+    return rc;
+}
+
+static int send_text(struct db *db, const char *sql, const struct db_encoded *encoded) {
+    return PQsendQueryParams(db->connection, sql, encoded->n, NULL, encoded->values,
+                             encoded->lengths, encoded->formats, 1);
+}
+
+/* A pooler may lend us another session for each transaction, in which nothing is prepared or set.
+ * So the statement goes there as text, behind its settings, in one transaction and one round trip. */
+static enum err execute_pooled(struct db *db, const struct db_statement *statement, const char *sql,
+                               const struct db_param *values, struct db_result **out,
+                               struct error *error) {
+    struct db_encoded encoded;
+    PGresult *rows = NULL;
+    char settings[SETTINGS_BYTES];
+    const char *what = statement->name;
+    bool is_alone = PQtransactionStatus(db->connection) == PQTRANS_IDLE;
+    enum err rc;
+    put_settings(db, settings, sizeof settings);
+    TRY(db_encode(what, statement->params, values, &encoded, error));
+    if (is_alone) {
+        TRY(sent(db, what,
+                 PQenterPipelineMode(db->connection) &&
+                     PQsendQueryParams(db->connection, settings, 0, NULL, NULL, NULL, NULL, 0) &&
+                     send_text(db, sql, &encoded) && PQpipelineSync(db->connection),
+                 error));
+        rc = collect_pipeline(db, what, &rows, error);
+        if (db->connection && !PQexitPipelineMode(db->connection))
+            TRY(lost(db, what, PQerrorMessage(db->connection), error));
+        if (rc != ERR_NONE) goto fail;
+    } else {
+        TRY(sent(db, what, send_text(db, sql, &encoded), error));
+        TRY(collect(db, what, &rows, error));
+    }
+    TRY(take(what, statement->columns, rows, out, error));
 fail:
     db_encoded_free(&encoded);
     return rc;
@@ -411,6 +519,10 @@ fail:
 enum err db_run(struct db *db, const struct db_statement *statement, const struct db_param *values,
                 struct db_result **out, struct error *error) {
     if (!db->connection) return not_connected(statement->name, error);
+    if (db->is_pooled) {
+        const struct embedded_file *file = embedded_find(embedded_statements, statement->name);
+        return execute_pooled(db, statement, file->text, values, out, error);
+    }
     return execute(db, statement->name, statement->name, statement->params, statement->columns,
                    values, out, error);
 }
@@ -419,9 +531,14 @@ enum err db_query(struct db *db, const char *sql, const char *params, const char
                   const struct db_param *values, struct db_result **out, struct error *error) {
     enum err rc;
     if (!db->connection) return not_connected("query", error);
+    bool is_alone = db->is_pooled && PQtransactionStatus(db->connection) == PQTRANS_IDLE;
+    if (is_alone) TRY(db_begin(db, error));
     TRY(prepare(db, "query", "", sql, params, columns, error));
     TRY(execute(db, "query", "", params, columns, values, out, error));
+    if (is_alone) rc = db_commit(db, error);
+    return rc;
 fail:
+    if (is_alone) db_rollback(db);
     return rc;
 }
 
@@ -439,7 +556,10 @@ fail:
 }
 
 enum err db_begin(struct db *db, struct error *error) {
-    return command(db, "BEGIN", "BEGIN", error);
+    char sql[SETTINGS_BYTES + 8];
+    memcpy(sql, "BEGIN; ", 8);
+    if (db->is_pooled) put_settings(db, sql + 7, sizeof sql - 7);
+    return command(db, "BEGIN", sql, error);
 }
 
 enum err db_commit(struct db *db, struct error *error) {
@@ -457,6 +577,10 @@ const char *db_sqlstate(const struct db *db) {
     return db->sqlstate;
 }
 
+bool db_is_pooled(const struct db *db) {
+    return db->is_pooled;
+}
+
 int db_server_version(const struct db *db) {
     return db->version;
 }
@@ -467,6 +591,12 @@ enum err db_listen(struct db *db, const char *channel, struct error *error) {
     if (db->n_channels == CHANNELS_MAX)
         return error_set(error, ERR_INTERNAL, "LISTEN %s: too many channels", channel);
     if (!db->connection) return not_connected("LISTEN", error);
+    if (db->is_pooled && db->settings.n_statements > 0) {
+        log_warn(
+            "the database is behind a pooler, through which notifications do not come: work is "
+            "found by polling; give a connection past it with --listen-database");
+        return ERR_NONE;
+    }
     db->channels[db->n_channels++] = channel;
     return listen_to(db, channel, error);
 }

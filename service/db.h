@@ -40,23 +40,31 @@ struct db_statement {
 enum { DB_STATEMENT_TIMEOUT_MS = 60000, DB_LOCK_TIMEOUT_MS = 20000 };
 
 struct db_settings {
-    const char *conninfo;    /* libpq's: "", key=value, service=..., or a URI; never logged */
+    const char *conninfo;    /* libpq's: "", key=value, service=..., or a URI, of one host or
+                              * several; never logged; both strings are copied */
     const char *application; /* fallback for application_name */
     uint32_t statement_timeout_ms, lock_timeout_ms; /* 0: none */
     const struct db_statement *const *statements;   /* live as long as the connection */
     size_t n_statements;
 };
 
-/* Connects, sets the timeouts and prepares the statements. */
+/* Connects, sets the timeouts and prepares the statements. Of several hosts, one that takes no writes
+ * counts as not reachable (unless the string has a target_session_attrs).
+ *
+ * A pooler between us and the server is noticed. It may lend a session for one transaction only, so
+ * nothing is prepared there or set for longer: each statement brings its text and its timeouts. */
 MUST_USE enum err db_open(const struct db_settings *settings, struct db **out, struct error *error);
 
-/* The same for a process that may be started before its database: while that cannot be reached it
- * waits, as db_reconnect does, until `wake_fd` (-1: none) becomes readable. */
+/* The same for a process that may be started before its database: while that cannot be reached, or
+ * takes no writes because it is a standby, it waits, as db_reconnect does, until `wake_fd` (-1: none) becomes readable. */
 MUST_USE enum err db_open_patiently(const struct db_settings *settings, int wake_fd,
                                     struct db **out, struct error *error);
 void db_close(struct db *db); /* NULL may be closed */
 
 bool db_is_connected(const struct db *db);
+
+/* A pooler is between us and the server. */
+bool db_is_pooled(const struct db *db);
 
 /* Connects again, with waits that grow from 0.1 s to 10 s and jitter, until it works or `wake_fd`
  * (-1: none) becomes readable: ERR_CONNECTION with the last reason. Statements are prepared again,
@@ -166,7 +174,9 @@ void db_free(struct db_result *result); /* NULL may be freed; what it held is wi
 /* --- notifications --- */
 enum db_wake { DB_WAKE_TIMEOUT, DB_WAKE_NOTIFIED, DB_WAKE_FD };
 
-/* Listens to a channel, now and after each reconnection. `channel` is a plain constant word. */
+/* Listens to a channel, now and after each reconnection. `channel` is a plain constant word. A
+ * connection for statements that leads to a pooler does not listen (a warning says so): what a
+ * session hears there is lost. One that has no statements is taken to lead past the pooler. */
 MUST_USE enum err db_listen(struct db *db, const char *channel, struct error *error);
 
 /* Waits, without a transaction, until a notification has come (all that came are taken), `wake_fd`

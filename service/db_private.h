@@ -1,10 +1,29 @@
-/* What the files of the db module share; nothing else includes this. */
+/* What the files of the db module, and their tests, share; nothing else includes this. */
 #ifndef PROVERQ_DB_PRIVATE_H
 #define PROVERQ_DB_PRIVATE_H
 
 #include "service/db.h"
 
 #include <libpq-fe.h>
+
+/* --- where to connect (db_connect.c) ---
+ *
+ * libpq would go through several hosts by itself, but not when it must not block: then one that is
+ * silent is waited for until somebody gives up. So each host is tried by itself. With several, one
+ * that does not take writes (a standby) counts as not reachable, unless the user says otherwise. */
+struct db_target; /* owned by the caller of db_target_open */
+
+/* Reads the connection string, the service file and the PG* variables: the user's own values win
+ * over our defaults. Both strings are copied. The caller closes *out in each case. */
+MUST_USE enum err db_target_open(const char *conninfo, const char *application,
+                                 struct db_target **out, struct error *error);
+void db_target_close(struct db_target *target); /* NULL may be closed */
+
+size_t db_target_hosts(const struct db_target *target);        /* at least 1 */
+uint32_t db_target_timeout_ms(const struct db_target *target); /* for each host */
+
+/* Begins to connect to the nth host; NULL: out of memory. The caller owns it. */
+PGconn *db_target_start(const struct db_target *target, size_t host);
 
 /* Microseconds from 1970-01-01 to 2000-01-01, where PostgreSQL counts from. */
 #define DB_EPOCH_US INT64_C(946684800000000)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Prints C that holds the given SQL files, and the glue of calculators (paths from the top of the source tree): see
 # service/embedded.h.
-#     bash service/embed.sh migrations/*.sql sql/*/*.sql > embedded.c
+#     bash service/embed.sh migrations/*.sql sql/*.sql sql/*/*.sql sql/kept/*.list sql/kept/*/*/*.sql > embedded.c
 set -euo pipefail
 
 symbol_of() {
@@ -23,6 +23,7 @@ print_table() {
     for file in "$@"; do
         name=${file#"$folder/"}
         [ "$name" != "$file" ] || continue
+        [[ $folder != sql || $name != */* ]] || continue
         echo "    {\"$file\", \"${name%.sql}\", $(symbol_of "$file")},"
     done
     echo "    {NULL, NULL, NULL}};"
@@ -32,4 +33,4 @@ echo '#include "service/embedded.h"'
 glue=service/calculator_glue.inc
 for file in "$@" "$glue"; do print_bytes "$file"; done
 echo "const char *const embedded_calculator_glue = $(symbol_of "$glue");"
-for folder in migrations sql/functions sql/views sql/statements; do print_table "$folder" "$@"; done
+for folder in migrations sql/functions sql/views sql sql/kept sql/statements; do print_table "$folder" "$@"; done

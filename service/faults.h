@@ -7,15 +7,19 @@
  * PROVERQ_WORKERS=N starts no more GPU workers than that.
  * PROVERQ_NO_RESCAN=1 claims from the last bound on, always, and never looks below it (claims.h).
  * PROVERQ_DEPTH=N claims so many partitions ahead of the device, whatever was measured.
+ * PROVERQ_DEVICE_FAULT=FILE lets the device fail while that file is there.
  */
 #ifndef PROVERQ_FAULTS_H
 #define PROVERQ_FAULTS_H
+
+#include "gpu/error.h"
 
 #ifdef PROVERQ_FAULTS
 
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static inline void fault_sleep(const char *boundary) {
     const char *wish = getenv("PROVERQ_SLEEP");
@@ -30,6 +34,12 @@ static inline int fault_switch(const char *name) {
     return value ? (int)strtol(value, NULL, 10) : 0;
 }
 
+static inline enum err fault_device(struct error *error) {
+    const char *file = getenv("PROVERQ_DEVICE_FAULT");
+    if (!file || access(file, F_OK) != 0) return ERR_NONE;
+    return error_set(error, ERR_DEVICE_FAULT, "a fault that a test wants");
+}
+
 #else
 
 static inline void fault_sleep(const char *boundary) {
@@ -39,6 +49,11 @@ static inline void fault_sleep(const char *boundary) {
 static inline int fault_switch(const char *name) {
     (void)name;
     return 0;
+}
+
+static inline enum err fault_device(struct error *error) {
+    (void)error;
+    return ERR_NONE;
 }
 
 #endif

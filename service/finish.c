@@ -148,11 +148,20 @@ static enum err diagnose_alone(struct pipeline *pipeline, struct task *task, str
 
 /* --- the stage --- */
 
+/* True: nobody wants the proof any more. */
+static bool drop(struct pipeline *pipeline, struct task *task) {
+    if (!lease_is_lost(&task->lease)) return false;
+    prove_abandon(task->pending);
+    task->pending = NULL;
+    return pipeline_is_lost(pipeline, task);
+}
+
 void *finish_main(void *arg) {
     struct stage_thread *self = arg;
     struct pipeline *pipeline = self->pipeline;
     struct error error;
     for (struct task *task; (task = queue_pop(&pipeline->finish)) != NULL;) {
+        if (drop(pipeline, task)) continue;
         enum err rc = finish(self, task, &error);
         if (rc == ERR_INVALID_PROOF) rc = diagnose_alone(pipeline, task, &error);
         if (rc == ERR_DEVICE_FAULT) pipeline_fault(pipeline, &error);

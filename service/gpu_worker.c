@@ -36,6 +36,7 @@ static enum err prove(const struct stage_thread *self, struct timeline *timeline
     task->gpu_worker = self->worker;
     lease_step(&task->lease, "prove", prove_limit_ns(is_cpu, task->circuit->zkey));
     fault_sleep("pick_up");
+    TRY(fault_device(error));
     TRY(start(timeline, task, is_cpu, error));
     fault_sleep(is_cpu ? "compute" : "launch");
     if (is_cpu) return ERR_NONE; /* it has nothing left to wait for */

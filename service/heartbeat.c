@@ -1,14 +1,17 @@
 #include "service/log.h"
+#include "service/report.h"
 #include "service/stages.h"
 
 #include <poll.h>
 #include <stdlib.h>
 
-enum { RENEWALS_PER_LEASE = 3, LONGEST_TICK_MS = 10000 };
+/* Whoever cancels a job does not wait for the next renewal: leases are looked for between them. */
+enum { RENEWALS_PER_LEASE = 3, LONGEST_TICK_MS = 10000, LOOK_MS = 400 };
 
 static const struct db_statement heartbeat = {"heartbeat", "iUi", "u"};
-static const struct db_statement *const statements[] = {&heartbeat};
-const struct stage_statements heartbeat_statements = {statements, 1};
+static const struct db_statement lost_leases = {"lost_leases", "LLU", "ut"};
+static const struct db_statement *const statements[] = {&heartbeat, &lost_leases};
+const struct stage_statements heartbeat_statements = {statements, 2};
 
 /* A step that hangs must not keep its lease, and nothing can end it but the end of the process. */
 static void abort_if_overdue(struct pipeline *pipeline) {
@@ -22,49 +25,91 @@ static void abort_if_overdue(struct pipeline *pipeline) {
 }
 
 static enum err renew(struct pipeline *pipeline, struct error *error) {
-    struct uuid asked[TASKS_MAX], held[TASKS_MAX];
-    const size_t max = TASKS_MAX;
+    struct uuid tokens[TASKS_MAX];
+    size_t n = leases_tokens(pipeline->leases, tokens, TASKS_MAX);
+    return db_run(pipeline->heartbeat_db, &heartbeat,
+                  DB_PARAMS(db_int(pipeline->prover_id),
+                            db_uuid_array(tokens, n < TASKS_MAX ? n : TASKS_MAX),
+                            db_int(pipeline->options->lease_ms)),
+                  NULL, error);
+}
+
+static void log_loss(const struct lease_loss *loss, enum lease_fate fate) {
+    const struct log_field job = log_number("job", loss->job),
+                           partition = log_number("partition", loss->partition),
+                           step = log_text("step", loss->step),
+                           reason = log_text("reason", lease_fate_meaning(fate));
+    if (fate == LEASE_TAKEN)
+        log_warn("work is dropped", job, partition, step, reason,
+                 log_text("code", error_name(ERR_LOST_LEASE)));
+    else
+        log_info("work is dropped", job, partition, step, reason);
+}
+
+/* Drops the work whose lease has ended; who computes for it is woken. */
+static enum err look(struct pipeline *pipeline, struct error *error) {
+    int64_t jobs[TASKS_MAX], partitions[TASKS_MAX];
+    struct uuid tokens[TASKS_MAX];
     struct db_result *rows = NULL;
-    size_t n = leases_tokens(pipeline->leases, asked, max);
+    size_t n = leases_to_look_for(pipeline->leases, jobs, partitions, tokens, TASKS_MAX);
     enum err rc;
-    if (n > max) n = max;
-    TRY(db_run(pipeline->heartbeat_db, &heartbeat,
-               DB_PARAMS(db_int(pipeline->prover_id), db_uuid_array(asked, n),
-                         db_int(pipeline->options->lease_ms)),
-               &rows, error));
-    size_t m = (size_t)db_rows(rows) < max ? (size_t)db_rows(rows) : max;
-    for (size_t i = 0; i < m; i++)
-        held[i] = db_get_uuid(rows, (int)i, 0);
-    size_t lost = leases_mark_lost(pipeline->leases, asked, n, held, m);
-    if (lost)
-        log_warn("leases were taken away; the work on them is dropped",
-                 log_number("leases", (int64_t)lost));
+    if (n == 0) return ERR_NONE;
+    TRY(db_run(
+        pipeline->heartbeat_db, &lost_leases,
+        DB_PARAMS(db_int8_array(jobs, n), db_int8_array(partitions, n), db_uuid_array(tokens, n)),
+        &rows, error));
+    for (int i = 0; i < db_rows(rows); i++) {
+        struct uuid token = db_get_uuid(rows, i, 0);
+        enum lease_fate fate = lease_fate_by_name(db_get_text(rows, i, 1));
+        struct lease_loss loss;
+        if (!leases_lose(pipeline->leases, &token, fate, &loss)) continue;
+        log_loss(&loss, fate);
+        wake_up(pipeline->dispatcher_wake); /* it may wait for a place for it */
+    }
 fail:
     db_free(rows);
     return rc;
 }
 
-static bool wait_tick(int fd, uint32_t ms) {
+static bool wait_tick(int fd, int64_t ms) {
     struct pollfd poll_fd = {fd, POLLIN, 0};
-    return poll(&poll_fd, 1, (int)ms) > 0;
+    return poll(&poll_fd, 1, ms > 0 ? (int)ms : 0) > 0;
+}
+
+/* Renews when it is time to, and looks. */
+static enum err beat(struct pipeline *pipeline, int64_t *renewal_ns, struct error *error) {
+    enum err rc;
+    report_tick();
+    abort_if_overdue(pipeline);
+    if (timing_now() >= *renewal_ns) {
+        int64_t tick_ms = pipeline->options->lease_ms / RENEWALS_PER_LEASE;
+        if (tick_ms > LONGEST_TICK_MS) tick_ms = LONGEST_TICK_MS;
+        TRY(renew(pipeline, error));
+        *renewal_ns = timing_now() + tick_ms * 1000000;
+    }
+    TRY(look(pipeline, error));
+fail:
+    return rc;
 }
 
 void *heartbeat_main(void *arg) {
     struct pipeline *pipeline = ((struct stage_thread *)arg)->pipeline;
-    uint32_t tick = pipeline->options->lease_ms / RENEWALS_PER_LEASE;
+    int64_t renewal_ns = 0, left_ms;
     struct error error;
-    if (tick > LONGEST_TICK_MS) tick = LONGEST_TICK_MS;
     do {
-        abort_if_overdue(pipeline);
-        enum err rc = renew(pipeline, &error);
+        enum err rc = beat(pipeline, &renewal_ns, &error);
         while (rc == ERR_CONNECTION) {
+            report_tick();
             abort_if_overdue(pipeline);
-            rc =
-                db_reconnect_within(pipeline->heartbeat_db, pipeline->heartbeat_stop, tick, &error);
+            renewal_ns = 0; /* it may have been long */
+            rc = db_reconnect_within(pipeline->heartbeat_db, pipeline->heartbeat_stop, LOOK_MS,
+                                     &error);
             if (wait_tick(pipeline->heartbeat_stop, 0)) return NULL;
-            if (rc == ERR_NONE) rc = renew(pipeline, &error);
+            if (rc == ERR_NONE) rc = beat(pipeline, &renewal_ns, &error);
         }
         if (rc != ERR_NONE) log_warn("leases cannot be renewed now", log_text("error", error.text));
-    } while (!wait_tick(pipeline->heartbeat_stop, tick));
+        left_ms = (renewal_ns - timing_now()) / 1000000;
+        if (left_ms > LOOK_MS || rc != ERR_NONE) left_ms = LOOK_MS;
+    } while (!wait_tick(pipeline->heartbeat_stop, left_ms));
     return NULL;
 }

@@ -17,15 +17,43 @@
 /* No deadline: it waits in a queue (for somebody who has one), or for the database. */
 #define LEASE_NO_DEADLINE INT64_MAX
 
+/* What became of a lease, as proverq.lost_leases says it.
+ *        id               name         meaning, for people */
+#define LEASE_FATE_TABLE(X)                                                                        \
+    X(LEASE_HELD, "held", "the lease is held")                                                     \
+    X(LEASE_CANCELLED, "cancelled", "the job was cancelled")                                       \
+    X(LEASE_FAILED, "failed", "another partition of the job has failed")                           \
+    X(LEASE_GONE, "gone", "the job is not there any more")                                         \
+    X(LEASE_TAKEN, "taken", "the lease was taken away")
+
+enum lease_fate {
+#define X(id, name, meaning) id,
+    LEASE_FATE_TABLE(X)
+#undef X
+        LEASE_FATE_COUNT
+};
+
+const char *lease_fate_meaning(enum lease_fate fate);
+
+/* LEASE_TAKEN for a name that is not known. */
+enum lease_fate lease_fate_by_name(const char *name);
+
 struct lease {
     struct lease *next, *previous; /* the registry's */
     struct uuid token;
     int64_t job;
     int32_t partition;
-    _Atomic(int64_t) deadline_ns; /* CLOCK_MONOTONIC */
-    _Atomic(const char *) step;   /* for people */
-    atomic_bool is_lost;          /* the database says that it is not ours any more */
+    _Atomic(int64_t) deadline_ns;  /* CLOCK_MONOTONIC */
+    _Atomic(const char *) step;    /* for people */
+    atomic_bool is_recorded;       /* its outcome is on its way to the database, which ends it */
+    _Atomic(enum lease_fate) fate; /* what the database says of it */
+    bool is_watched;               /* then: */
+    int watch_fd;
 };
+
+static inline bool lease_is_lost(struct lease *lease) {
+    return atomic_load(&lease->fate) != LEASE_HELD;
+}
 
 struct leases; /* the registry; any thread may call */
 
@@ -40,12 +68,34 @@ void leases_remove(struct leases *leases, struct lease *lease);
  * as it likes). */
 void lease_step(struct lease *lease, const char *step, int64_t limit_ns);
 
+/* The outcome is known: from now on the lease is renewed until it is removed, but not looked for any
+ * more, because the recording of its outcome ends it. */
+void lease_record(struct lease *lease);
+
+/* A descriptor that becomes readable when the lease is lost or leases_wake is called; -1 when there
+ * is none to be had. It is closed by lease_unwatch, which may be called in each case. */
+int lease_watch(struct leases *leases, struct lease *lease);
+void lease_unwatch(struct leases *leases, struct lease *lease);
+
+/* Wakes all who watch. */
+void leases_wake(struct leases *leases);
+
 /* Copies at most `max` tokens; returns how many there are. */
 size_t leases_tokens(struct leases *leases, struct uuid *out, size_t max);
 
-/* Marks as lost those of the n `asked` tokens that are not among the m `held` ones; returns how many. */
-size_t leases_mark_lost(struct leases *leases, const struct uuid *asked, size_t n,
-                        const struct uuid *held, size_t m);
+/* The leases that may be lost without our doing: copies at most `max`, returns how many. */
+size_t leases_to_look_for(struct leases *leases, int64_t *jobs, int64_t *partitions,
+                          struct uuid *tokens, size_t max);
+
+/* The lease with this token is lost, unless it has ended meanwhile or its outcome is known: then, and
+ * when it was lost before, false. *out gets its job, partition and step. */
+struct lease_loss {
+    int64_t job;
+    int32_t partition;
+    const char *step;
+};
+bool leases_lose(struct leases *leases, const struct uuid *token, enum lease_fate fate,
+                 struct lease_loss *out);
 
 /* Whether a step is past its deadline at `now_ns`; says which in *out. */
 struct lease_overdue {

@@ -15,8 +15,9 @@ enum { KNOWN_MAX = 4096 };
 
 static const struct db_statement wanted_circuits = {"wanted_circuits", "L", "l"};
 static const struct db_statement circuit_get = {"circuit_get", "lt", "titiiixltxlttbtxltxltit"};
+static const struct db_statement circuit_refused = {"circuit_refused", "iltt", "v"};
 static const struct db_statement *const statements[] = {&wanted_circuits, &circuit_get,
-                                                        &artefact_chunk_get};
+                                                        &artefact_chunk_get, &circuit_refused};
 const struct stage_statements loader_statements = {statements,
                                                    sizeof statements / sizeof *statements};
 
@@ -215,6 +216,19 @@ fail:
     return rc;
 }
 
+/* The database, where people look first, is told why a circuit is refused, or that it is no more. */
+static void tell_refusal(struct pipeline *pipeline, const struct held *held) {
+    bool is_ready = held->state == HELD_READY;
+    struct error error;
+    if (db_run(pipeline->loader_db, &circuit_refused,
+               DB_PARAMS(db_int(pipeline->prover_id), db_int(held->circuit_id),
+                         db_text(error_name(held->error.code)),
+                         db_text(is_ready ? NULL : held->error.text)),
+               NULL, &error) != ERR_NONE)
+        log_warn("the database cannot be told now why a circuit is refused",
+                 log_text("error", error.text));
+}
+
 /* Adds an entry for the circuit, whatever becomes of it, unless the database failed. */
 static enum err load_circuit(struct pipeline *pipeline, int64_t id, struct error *error) {
     struct description description = {.rows = NULL};
@@ -240,6 +254,7 @@ static enum err load_circuit(struct pipeline *pipeline, int64_t id, struct error
                    : is_artefacts_fault(rc) ? HELD_BAD
                                             : HELD_REFUSED);
     log_loaded(held, start);
+    tell_refusal(pipeline, held);
     wake_up(pipeline->dispatcher_wake);
     return ERR_NONE;
 }

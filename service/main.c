@@ -3,10 +3,13 @@
 #include "service/circuit.h"
 #include "service/files_cmd.h"
 #include "service/finalizer.h"
+#include "service/listen.h"
 #include "service/log.h"
 #include "service/migrate.h"
 #include "service/options.h"
+#include "service/probe.h"
 #include "service/prover.h"
+#include "service/report.h"
 #include "service/supervisor.h"
 #include "service/version.h"
 
@@ -14,7 +17,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_WRONG_USAGE = 2 };
 
@@ -37,6 +39,12 @@ static enum err run(const struct options *options, struct error *error) {
         return migrate_up(options, error);
     case COMMAND_MIGRATE_DOWN:
         return migrate_down(options, error);
+    case COMMAND_MIGRATE_TO:
+        return migrate_to(options, error);
+    case COMMAND_MIGRATE_PLAN:
+        return migrate_plan(options, error);
+    case COMMAND_MIGRATE_EXPORT:
+        return migrate_export(options, error);
     case COMMAND_MIGRATE_STATUS:
         return migrate_status(options, error);
     case COMMAND_CIRCUIT_ADD:
@@ -47,6 +55,8 @@ static enum err run(const struct options *options, struct error *error) {
         return circuit_show(options, error);
     case COMMAND_CIRCUIT_RM:
         return circuit_rm(options, error);
+    case COMMAND_LISTEN:
+        return listen_run(options, error);
     case COMMAND_PROVE:
         return files_cmd_prove(options, error);
     case COMMAND_VERIFY:
@@ -71,21 +81,14 @@ static void set_up_daemon(const struct options *options) {
     log_set_format(strcmp(options->log_format, "json") == 0 ? LOG_FORMAT_JSON : LOG_FORMAT_TEXT);
     log_set_process(options_command_words(options->command));
     (void)prctl(PR_SET_NAME, "proverq"); /* else children are called "exe" in ps and top */
-}
-
-/* For the supervisor, which starts the process again and says why. */
-static void report(const struct options *options, const struct error *error) {
-    if (options->report_fd == 0) return;
-    char text[sizeof error->text + 32];
-    int n = snprintf(text, sizeof text, "%s: %s", error_name(error->code), error->text);
-    if (n > 0) (void)!write((int)options->report_fd, text, (size_t)n);
+    report_open(options->report_fd);
 }
 
 static int failed(const struct options *options, const struct error *error) {
     if (is_daemon(options)) {
         log_error("ended", log_text("code", error_name(error->code)),
                   log_text("error", error->text));
-        report(options, error);
+        report_end(error);
     } else if (*error->text) {
         (void)fprintf(stderr, "proverq: %s\n", error->text);
     }
@@ -97,6 +100,8 @@ int main(int argc, char **argv) {
     struct error error = {.code = ERR_NONE};
     int status = EXIT_OK;
     if (argc == 2 && strcmp(argv[1], CALCULATOR_COMMAND) == 0) return calculator_process_main();
+    if (argc == 4 && strcmp(argv[1], PROBE_COMMAND) == 0)
+        return probe_process_main(argv[2], argv[3]);
     (void)signal(SIGPIPE, SIG_IGN); /* a write that fails says so where it is made */
     if (options_parse(argc, (const char *const *)argv, &options, &error)) {
         (void)fprintf(stderr, "proverq: %s\n", error.text);

@@ -1,437 +1,257 @@
 #include "service/migrate.h"
 
-#include "service/embedded.h"
 #include "service/log.h"
-#include "service/version.h"
+#include "service/migrate_run.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { OLDEST_SERVER = 150000, DIGEST_BYTES = 32, DIGEST_HEX_BYTES = 2 * DIGEST_BYTES + 1 };
+enum { OLDEST_SERVER = 150000 };
 
-/* --- what this program has --- */
-
-struct migration {
-    int version;
-    const struct embedded_file *up, *down;
+/* What every command has: this program's migrations, and the database's. */
+struct work {
+    struct migrations *all;
+    struct db *db;
+    struct schema schema;
 };
 
-static bool ends_with(const char *text, const char *end) {
-    size_t n = strlen(text), m = strlen(end);
-    return n >= m && strcmp(text + n - m, end) == 0;
+static void work_end(struct work *work) {
+    schema_free(&work->schema);
+    db_close(work->db);
+    free(work->all);
 }
 
-/* The first migration above `version` that this program has. */
-static bool next_known(int version, struct migration *out) {
-    *out = (struct migration){0};
-    for (const struct embedded_file *file = embedded_migrations; file->path; file++) {
-        int number = (int)strtol(file->name, NULL, 10);
-        if (number <= version || (out->version && number > out->version)) continue;
-        if (number < out->version || !out->version) *out = (struct migration){.version = number};
-        if (ends_with(file->name, ".up")) out->up = file;
-        if (ends_with(file->name, ".down")) out->down = file;
-    }
-    return out->up && out->down;
-}
-
-static bool find_known(int version, struct migration *out) {
-    return next_known(version - 1, out) && out->version == version;
-}
-
-static int newest_known(void) {
-    struct migration m = {0};
-    int newest = 0;
-    while (next_known(newest, &m))
-        newest = m.version;
-    return newest;
-}
-
-/* 0001_initial.up -> initial */
-static void short_name(const struct migration *m, char *out, size_t size) {
-    const char *from = m->up->name + strspn(m->up->name, "0123456789_");
-    (void)snprintf(out, size, "%.*s", (int)(strlen(from) - strlen(".up")), from);
-}
-
-/* SHA-256 over all functions and views, in hexadecimal. */
-static enum err code_digest(char out[DIGEST_HEX_BYTES], struct error *error) {
-    const struct embedded_file *const tables[] = {embedded_functions, embedded_views};
-    unsigned char digest[DIGEST_BYTES];
-    EVP_MD_CTX *context = EVP_MD_CTX_new();
-    bool ok = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL) == 1;
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-        for (const struct embedded_file *file = tables[i]; ok && file->path; file++)
-            ok = EVP_DigestUpdate(context, file->text, strlen(file->text) + 1) == 1;
-    ok = ok && EVP_DigestFinal_ex(context, digest, NULL) == 1;
-    EVP_MD_CTX_free(context);
-    if (!ok) return error_set(error, ERR_INTERNAL, "libcrypto cannot compute SHA-256");
-    for (size_t i = 0; i < DIGEST_BYTES; i++)
-        (void)snprintf(out + 2 * i, 3, "%02x", (unsigned)digest[i]);
-    return ERR_NONE;
-}
-
-/* --- what the database has --- */
-
-struct schema {
-    struct db_result *rows; /* version, name, breaking, applied_at as text; ascending */
-    int version;            /* the newest; 0: there is no schema */
-};
-
-static void schema_free(struct schema *schema) {
-    db_free(schema->rows);
-    schema->rows = NULL;
-}
-
-static enum err query_bool(struct db *db, const char *sql, bool *out, struct error *error) {
-    struct db_result *rows = NULL;
-    enum err rc;
-    TRY(db_query(db, sql, "", "b", DB_NO_PARAMS, &rows, error));
-    *out = db_rows(rows) > 0 && db_get_bool(rows, 0, 0);
-fail:
-    db_free(rows);
-    return rc;
-}
-
-static enum err schema_read(struct db *db, struct schema *out, struct error *error) {
-    bool exists = false;
-    enum err rc;
-    *out = (struct schema){0};
-    /* Not to_regclass: it may remember what was there before begin_alone waited. */
-    TRY(query_bool(db,
-                   "select exists (select from pg_class c join pg_namespace n on n.oid = "
-                   "c.relnamespace where n.nspname = 'proverq' and c.relname = 'schema_migration')",
-                   &exists, error));
-    if (!exists) return ERR_NONE;
-    TRY(db_query(db,
-                 "select version, name, breaking, date_trunc('second', applied_at)::text "
-                 "from proverq.schema_migration order by version",
-                 "", "itbt", DB_NO_PARAMS, &out->rows, error));
-    int n = db_rows(out->rows);
-    if (n > 0) out->version = (int)db_get_int(out->rows, n - 1, 0);
-fail:
-    return rc;
-}
-
-static bool schema_has(const struct schema *schema, int version) {
-    if (!schema->rows) return false;
-    for (int i = 0; i < db_rows(schema->rows); i++)
-        if (db_get_int(schema->rows, i, 0) == version) return true;
-    return false;
-}
-
-/* The digest of the functions and views that are there; "" when none was left. */
-static enum err installed_digest(struct db *db, char out[DIGEST_HEX_BYTES], struct error *error) {
-    struct db_result *rows = NULL;
-    bool exists = false;
-    enum err rc;
-    out[0] = '\0';
-    TRY(query_bool(db,
-                   "select exists (select from pg_proc p join pg_namespace n on n.oid = "
-                   "p.pronamespace where n.nspname = 'proverq' and p.proname = 'code_digest')",
-                   &exists, error));
-    if (!exists) return ERR_NONE;
-    TRY(db_query(db, "select proverq.code_digest()", "", "t", DB_NO_PARAMS, &rows, error));
-    if (db_rows(rows) > 0) (void)snprintf(out, DIGEST_HEX_BYTES, "%s", db_get_text(rows, 0, 0));
-fail:
-    db_free(rows);
-    return rc;
-}
-
-static enum err code_is_ours(struct db *db, bool *out, struct error *error) {
-    char ours[DIGEST_HEX_BYTES], theirs[DIGEST_HEX_BYTES];
-    enum err rc;
-    TRY(code_digest(ours, error));
-    TRY(installed_digest(db, theirs, error));
-    *out = strcmp(ours, theirs) == 0;
-fail:
-    return rc;
-}
-
-/* --- steps --- */
-
-static enum err open_database(const struct options *options, struct db **db, struct error *error) {
+static enum err work_begin(const struct options *options, struct work *work, struct error *error) {
     const struct db_settings settings = {.conninfo = options->database,
                                          .application = "proverq migrate",
                                          .lock_timeout_ms = DB_LOCK_TIMEOUT_MS};
     enum err rc;
-    TRY(db_open(&settings, db, error));
-    if (db_server_version(*db) < OLDEST_SERVER)
+    TRY(db_open(&settings, &work->db, error));
+    if (db_server_version(work->db) < OLDEST_SERVER)
         TRY(error_set(error, ERR_UNSUPPORTED,
                       "the server is PostgreSQL %d; proverq needs 15 or newer",
-                      db_server_version(*db) / 10000));
+                      db_server_version(work->db) / 10000));
+    TRY(schema_read(work->db, &work->schema, error));
 fail:
     return rc;
 }
 
-/* Begins a transaction that no other migration runs beside. A transaction's lock, so that it works
- * through a pooler. */
-static enum err begin_alone(struct db *db, struct error *error) {
-    struct db_result *rows = NULL;
-    enum err rc;
-    TRY(db_begin(db, error));
-    rc = db_query(db, "select pg_advisory_xact_lock(hashtextextended('proverq migrate', 0))", "",
-                  "v", DB_NO_PARAMS, &rows, error);
-    db_free(rows);
-    if (rc && strcmp(db_sqlstate(db), "55P03") == 0)
-        return error_set(error, rc,
-                         "another `proverq migrate` is at work on this database and has "
-                         "not ended in %d s; try again",
-                         DB_LOCK_TIMEOUT_MS / 1000);
-fail:
-    return rc;
-}
-
-/* Says what to grant when the role may not do what a migration does. */
-static enum err explain_refusal(const struct db *db, enum err rc, struct error *error) {
-    if (rc != ERR_NONE && strcmp(db_sqlstate(db), "42501") == 0)
-        return error_prefix(error, "the role must own the schema proverq, or have CREATE on the "
-                                   "database (GRANT CREATE ON DATABASE ... TO ...)");
-    return rc;
-}
-
-/* Applies m unless it is there by now. */
-static enum err apply_one(struct db *db, const struct migration *m, struct error *error) {
-    struct schema now = {0};
-    enum err rc;
-    TRY(begin_alone(db, error));
-    TRY(schema_read(db, &now, error));
-    if (!schema_has(&now, m->version)) {
-        rc = db_script(db, m->up->path, m->up->text, error);
-        TRY(explain_refusal(db, rc, error));
-        schema_free(&now);
-        TRY(schema_read(db, &now, error));
-        if (!schema_has(&now, m->version))
-            TRY(error_set(error, ERR_INTERNAL, "%s did not record itself", m->up->path));
-        TRY(db_commit(db, error));
-        (void)printf("%s applied\n", m->up->path);
-    }
-fail:
-    schema_free(&now);
-    db_rollback(db);
-    return rc;
-}
-
-static enum err run_files(struct db *db, const struct embedded_file *file, struct error *error) {
-    enum err rc = ERR_NONE;
-    for (; file->path; file++) {
-        rc = db_script(db, file->path, file->text, error);
-        TRY(explain_refusal(db, rc, error));
-    }
-fail:
-    return rc;
-}
-
-static enum err leave_digest(struct db *db, struct error *error) {
-    char digest[DIGEST_HEX_BYTES], sql[512];
-    enum err rc;
-    TRY(code_digest(digest, error));
-    (void)snprintf(sql, sizeof sql,
-                   "create or replace function proverq.code_digest() returns text language sql "
-                   "immutable set search_path = pg_catalog, pg_temp as $$ select '%s' $$; "
-                   "comment on function proverq.code_digest() is "
-                   "'Which functions and views these are; of proverq %s.';",
-                   digest, PROVERQ_VERSION);
-    TRY(db_script(db, "code_digest", sql, error));
-fail:
-    return rc;
-}
-
-static enum err apply_code(struct db *db, struct error *error) {
-    struct schema now = {0};
-    enum err rc;
-    TRY(begin_alone(db, error));
-    TRY(schema_read(db, &now, error));
-    if (now.version > newest_known())
-        TRY(error_set(error, ERR_SCHEMA, "the schema went to version %d meanwhile", now.version));
-    TRY(run_files(db, embedded_functions, error));
-    TRY(run_files(db, embedded_views, error));
-    TRY(leave_digest(db, error));
-    TRY(db_commit(db, error));
-    (void)printf("functions and views applied\n");
-fail:
-    schema_free(&now);
-    db_rollback(db);
-    return rc;
-}
-
-static enum err drop_views(struct db *db, struct error *error) {
-    char sql[200];
-    enum err rc = ERR_NONE;
-    for (const struct embedded_file *view = embedded_views; view->path; view++) {
-        (void)snprintf(sql, sizeof sql, "drop view if exists proverq.%s", view->name);
-        TRY(db_script(db, view->name, sql, error));
-    }
-fail:
-    return rc;
-}
-
-/* Views go first: they hold on to the tables. `migrate up` brings them back. */
-static enum err take_back(struct db *db, const struct migration *m, struct error *error) {
-    struct schema now = {0};
-    enum err rc;
-    TRY(begin_alone(db, error));
-    TRY(schema_read(db, &now, error));
-    if (schema_has(&now, m->version)) {
-        TRY(drop_views(db, error));
-        rc = db_script(db, m->down->path, m->down->text, error);
-        TRY(explain_refusal(db, rc, error));
-        TRY(db_commit(db, error));
-        (void)printf("%s applied\n", m->down->path);
-    }
-fail:
-    schema_free(&now);
-    db_rollback(db);
-    return rc;
-}
-
-/* --- commands --- */
-
-static enum err read_version(const struct options *options, int fallback, int *out,
-                             struct error *error) {
+/* The command's argument, which is a version that this program knows, or `fallback`. */
+static enum err read_version(const struct options *options, const struct migrations *all,
+                             int fallback, int *out, struct error *error) {
     *out = fallback;
     if (options->n_arguments == 0) return ERR_NONE;
     const char *text = options->arguments[0];
-    struct migration m;
     char *end;
     errno = 0;
     long number = strtol(text, &end, 10);
-    bool is_number = *text >= '0' && *text <= '9' && !*end && !errno && number <= newest_known();
-    if (!is_number || (number > 0 && !find_known((int)number, &m)))
+    int newest = migrations_newest(all);
+    bool is_number = *text >= '0' && *text <= '9' && !*end && !errno && number <= newest;
+    if (!is_number || (number > 0 && !migrations_find(all, (int)number)))
         return error_set(error, ERR_USAGE, "there is no migration '%s'; the newest is %d", text,
-                         newest_known());
+                         newest);
     *out = (int)number;
     return ERR_NONE;
 }
 
-static enum err newer_schema(const struct schema *schema, struct error *error) {
-    return error_set(error, ERR_SCHEMA,
-                     "the schema is at version %d and this program (proverq %s) knows %d: use the "
-                     "proverq that migrated it, or a newer one",
-                     schema->version, PROVERQ_VERSION, newest_known());
-}
+enum direction { UP, DOWN, EITHER };
 
-enum err migrate_up(const struct options *options, struct error *error) {
-    struct db *db = NULL;
-    struct schema schema = {0};
-    struct migration m = {0};
+static enum err go(const struct options *options, enum direction direction, struct error *error) {
+    struct work work = {0};
     int target;
     enum err rc;
-    TRY(read_version(options, newest_known(), &target, error));
-    TRY(open_database(options, &db, error));
-    TRY(schema_read(db, &schema, error));
-    if (schema.version > newest_known()) TRY(newer_schema(&schema, error));
-    if (schema.version > target)
+    TRY(migrations_load(&work.all, error));
+    TRY(read_version(options, work.all, migrations_newest(work.all), &target, error));
+    TRY(work_begin(options, &work, error));
+    if (work.schema.version > migrations_newest(work.all))
+        TRY(plan_newer_schema(work.all, &work.schema, error));
+    if (direction == UP && work.schema.version > target)
         TRY(error_set(
             error, ERR_USAGE,
             "the schema is at version %d already; to go back run: proverq migrate down %d",
-            schema.version, target));
-    while (next_known(m.version, &m) && m.version <= target)
-        TRY(apply_one(db, &m, error));
-    if (target == newest_known()) TRY(apply_code(db, error));
+            work.schema.version, target));
+    if (direction == DOWN && work.schema.version <= target)
+        target = work.schema.version;
+    else
+        TRY(migrate_run(work.db, work.all, target, options->lock_wait_ms, error));
     (void)printf("the schema is at version %d\n", target);
 fail:
-    schema_free(&schema);
-    db_close(db);
+    work_end(&work);
     return rc;
+}
+
+enum err migrate_up(const struct options *options, struct error *error) {
+    return go(options, UP, error);
 }
 
 enum err migrate_down(const struct options *options, struct error *error) {
-    struct db *db = NULL;
-    struct schema schema = {0};
-    struct migration m;
+    return go(options, DOWN, error);
+}
+
+enum err migrate_to(const struct options *options, struct error *error) {
+    return go(options, EITHER, error);
+}
+
+/* --- plan --- */
+
+static void print_step(const struct plan *plan, const struct schema *schema,
+                       const struct step *step) {
+    const struct migration *m = step->migration;
+    const char *breaking =
+        m && m->is_breaking ? "  breaking: programs older than it do not start beside it" : "";
+    switch (step->kind) {
+    case STEP_UP:
+        (void)printf("    %s%s\n", m->up->path, breaking);
+        break;
+    case STEP_DOWN:
+        (void)printf("    %s\n", m->down->path);
+        break;
+    case STEP_DROP_CODE:
+        (void)printf("    all functions and views go\n");
+        break;
+    case STEP_CODE:
+        (void)printf("    functions and views of version %d: %zu files%s\n", plan->target,
+                     plan->code->n,
+                     strcmp(plan->code->digest, schema->code_digest) == 0
+                         ? ", as they are in the database already"
+                         : "");
+        break;
+    }
+}
+
+static void print_plan(const struct plan *plan, const struct schema *schema) {
+    if (schema->version == plan->target)
+        (void)printf("the schema is at version %d\n", plan->target);
+    else
+        (void)printf("from version %d to %d:\n", schema->version, plan->target);
+    for (size_t i = 0, n; (n = plan_group(plan, i)) > 0; i += n) {
+        bool is_alone = plan_is_alone(&plan->steps[i]);
+        (void)printf("  %s:\n", is_alone ? "on its own, not in a transaction" : "one transaction");
+        for (size_t k = i; k < i + n; k++)
+            print_step(plan, schema, &plan->steps[k]);
+    }
+    (void)printf("nothing was changed\n");
+}
+
+enum err migrate_plan(const struct options *options, struct error *error) {
+    struct work work = {0};
+    struct plan *plan = NULL;
     int target;
     enum err rc;
-    TRY(read_version(options, 0, &target, error));
-    TRY(open_database(options, &db, error));
-    TRY(schema_read(db, &schema, error));
-    if (schema.version > newest_known()) TRY(newer_schema(&schema, error));
-    for (int version = schema.version; version > target; version--)
-        if (find_known(version, &m)) TRY(take_back(db, &m, error));
-    (void)printf("the schema is at version %d\n",
-                 schema.version < target ? schema.version : target);
+    TRY(migrations_load(&work.all, error));
+    TRY(read_version(options, work.all, migrations_newest(work.all), &target, error));
+    TRY(work_begin(options, &work, error));
+    TRY(plan_make(work.all, &work.schema, target, &plan, error));
+    print_plan(plan, &work.schema);
 fail:
-    schema_free(&schema);
-    db_close(db);
+    plan_free(plan);
+    work_end(&work);
     return rc;
 }
 
-static void print_known(const struct schema *schema) {
-    struct migration m = {0};
-    char name[64];
-    while (next_known(m.version, &m)) {
-        if (schema_has(schema, m.version)) continue;
-        short_name(&m, name, sizeof name);
-        (void)printf("%7d  %-24s  missing; run: proverq migrate up\n", m.version, name);
+/* --- status --- */
+
+static const char *remark(const struct schema_row *row, const struct migration *m) {
+    if (!m) return ", unknown to this program";
+    if (*row->checksum && strcmp(row->checksum, m->checksum) != 0)
+        return ", by another file than this program has";
+    return "";
+}
+
+static void print_migrations(const struct work *work) {
+    for (size_t i = 0; i < work->schema.n; i++) {
+        const struct schema_row *row = &work->schema.rows[i];
+        (void)printf("%7d  %-24s  applied %s%s%s\n", row->version, row->name, row->applied_at,
+                     row->is_breaking ? ", breaking" : "",
+                     remark(row, migrations_find(work->all, row->version)));
+    }
+    for (size_t i = 0; i < work->all->n; i++) {
+        const struct migration *m = &work->all->item[i];
+        if (!schema_find(&work->schema, m->version))
+            (void)printf("%7d  %-24s  missing; run: proverq migrate up\n", m->version, m->name);
     }
 }
 
-static void print_applied(const struct schema *schema) {
-    struct migration m;
-    for (int i = 0; schema->rows && i < db_rows(schema->rows); i++) {
-        int version = (int)db_get_int(schema->rows, i, 0);
-        (void)printf("%7d  %-24s  applied %s%s%s\n", version, db_get_text(schema->rows, i, 1),
-                     db_get_text(schema->rows, i, 3),
-                     db_get_bool(schema->rows, i, 2) ? ", breaking" : "",
-                     find_known(version, &m) ? "" : ", unknown to this program");
-    }
+/* Whether the functions and views in the database are this program's: of its newest version. */
+static enum err code_is_ours(const struct migrations *all, const struct schema *schema, bool *out,
+                             struct error *error) {
+    struct code *code = NULL;
+    enum err rc = code_load(all, migrations_newest(all), &code, error);
+    if (!rc) *out = strcmp(code->digest, schema->code_digest) == 0;
+    free(code);
+    return rc;
 }
 
 enum err migrate_status(const struct options *options, struct error *error) {
-    struct db *db = NULL;
-    struct schema schema = {0};
+    struct work work = {0};
     bool is_ours = false;
     enum err rc;
-    TRY(open_database(options, &db, error));
-    TRY(schema_read(db, &schema, error));
+    TRY(migrations_load(&work.all, error));
+    TRY(work_begin(options, &work, error));
     (void)printf("version  %-24s  state\n", "name");
-    print_applied(&schema);
-    print_known(&schema);
-    if (schema.version == 0) goto fail;
-    TRY(code_is_ours(db, &is_ours, error));
+    print_migrations(&work);
+    if (work.schema.version == 0) goto fail;
+    TRY(code_is_ours(work.all, &work.schema, &is_ours, error));
     (void)printf("functions and views: %s\n",
                  is_ours ? "of this program" : "not of this program; run: proverq migrate up");
 fail:
-    schema_free(&schema);
-    db_close(db);
+    work_end(&work);
     return rc;
 }
 
+/* --- the daemons' check --- */
+
 /* A breaking migration that this program does not know. */
-static enum err check_unknown(const struct schema *schema, struct error *error) {
-    struct migration m;
-    for (int i = 0; i < db_rows(schema->rows); i++)
-        if (db_get_bool(schema->rows, i, 2) && !find_known((int)db_get_int(schema->rows, i, 0), &m))
-            return newer_schema(schema, error);
+static enum err check_unknown(const struct migrations *all, const struct schema *schema,
+                              struct error *error) {
+    for (size_t i = 0; i < schema->n; i++)
+        if (schema->rows[i].is_breaking && !migrations_find(all, schema->rows[i].version))
+            return plan_newer_schema(all, schema, error);
     return ERR_NONE;
 }
 
-static enum err check_missing(const struct schema *schema, struct error *error) {
-    struct migration m = {0};
-    while (next_known(m.version, &m))
-        if (!schema_has(schema, m.version))
+/* What this program does needs all its tables; so that even one that breaks nothing is needed. */
+static enum err check_missing(const struct migrations *all, const struct schema *schema,
+                              struct error *error) {
+    for (size_t i = 0; i < all->n; i++)
+        if (!schema_find(schema, all->item[i].version))
             return error_set(error, ERR_SCHEMA, "the schema lacks %s; run: proverq migrate up",
-                             m.up->path);
+                             all->item[i].up->path);
     return ERR_NONE;
+}
+
+static enum err warn_of_differences(const struct migrations *all, const struct schema *schema,
+                                    struct error *error) {
+    const struct migration *changed = schema_changed(schema, all);
+    struct error difference;
+    bool is_ours = false;
+    enum err rc;
+    TRY(code_is_ours(all, schema, &is_ours, error));
+    if (!is_ours)
+        log_warn("functions and views in the database are another version's",
+                 log_text("do", "proverq migrate up, unless a newer proverq made them"));
+    if (changed && plan_changed_file(schema, changed, &difference))
+        log_warn("a migration is not the one that ran", log_text("difference", difference.text));
+fail:
+    return rc;
 }
 
 enum err migrate_check(struct db *db, struct error *error) {
+    struct migrations *all = NULL;
     struct schema schema = {0};
-    bool is_ours = false;
     enum err rc;
+    TRY(migrations_load(&all, error));
     TRY(schema_read(db, &schema, error));
     if (schema.version == 0)
         TRY(error_set(error, ERR_SCHEMA,
                       "the database has no schema proverq; run: proverq migrate up"));
-    TRY(check_unknown(&schema, error));
-    TRY(check_missing(&schema, error));
-    TRY(code_is_ours(db, &is_ours, error));
-    if (!is_ours)
-        log_warn("functions and views in the database are another version's",
-                 log_text("do", "proverq migrate up, unless a newer proverq made them"));
+    TRY(check_unknown(all, &schema, error));
+    TRY(check_missing(all, &schema, error));
+    TRY(warn_of_differences(all, &schema, error));
 fail:
     schema_free(&schema);
+    free(all);
     return rc;
 }

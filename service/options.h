@@ -26,13 +26,21 @@
       "bring the database's schema to the newest version, or to VERSION")                          \
     X(COMMAND_MIGRATE_DOWN, "migrate down", "VERSION", 1, 1,                                       \
       "take the schema back to VERSION; 0 removes it with everything in it")                       \
+    X(COMMAND_MIGRATE_TO, "migrate to", "VERSION", 1, 1,                                           \
+      "bring the schema to VERSION, up or down, with the functions and views that belong to it")   \
+    X(COMMAND_MIGRATE_PLAN, "migrate plan", "[VERSION]", 0, 1,                                     \
+      "print what `migrate to` VERSION (the newest) would do, and change nothing")                 \
     X(COMMAND_MIGRATE_STATUS, "migrate status", "", 0, 0, "list the migrations and their state")   \
+    X(COMMAND_MIGRATE_EXPORT, "migrate export", "DIR", 1, 1,                                       \
+      "write the schema's migrations, functions and views for another migration tool")             \
     X(COMMAND_CIRCUIT_ADD, "circuit add", "NAME KEY.zkey", 2, 2,                                   \
       "check a proving key and add it as the newest version of circuit NAME")                      \
     X(COMMAND_CIRCUIT_LIST, "circuit list", "", 0, 0, "list the circuits")                         \
     X(COMMAND_CIRCUIT_SHOW, "circuit show", "NAME", 1, 1, "show one circuit in full")              \
     X(COMMAND_CIRCUIT_RM, "circuit rm", "NAME", 1, 1,                                              \
       "let no new job use the newest version of circuit NAME")                                     \
+    X(COMMAND_LISTEN, "listen", "", 0, 0,                                                          \
+      "receive webhooks on this machine and print them, for development")                          \
     X(COMMAND_PROVE, "prove", "KEY.zkey WITNESS.wtns PROOF.json PUBLIC.json", 4, 4,                \
       "prove one witness and check the proof; files only, no database")                            \
     X(COMMAND_VERIFY, "verify", "VKEY.json PUBLIC.json PROOF.json", 3, 3,                          \
@@ -52,12 +60,13 @@ enum command {
 /* Sets of commands, for the table below. */
 #define FOR(command) (1u << (command))
 #define FOR_DAEMONS  (FOR(COMMAND_SERVE) | FOR(COMMAND_PROVER) | FOR(COMMAND_FINALIZER))
-#define FOR_MIGRATE                                                                                \
-    (FOR(COMMAND_MIGRATE_UP) | FOR(COMMAND_MIGRATE_DOWN) | FOR(COMMAND_MIGRATE_STATUS))
+#define FOR_MIGRATE  (FOR_SCHEMA_CHANGES | FOR(COMMAND_MIGRATE_PLAN) | FOR(COMMAND_MIGRATE_STATUS))
+#define FOR_SCHEMA_CHANGES                                                                         \
+    (FOR(COMMAND_MIGRATE_UP) | FOR(COMMAND_MIGRATE_DOWN) | FOR(COMMAND_MIGRATE_TO))
 #define FOR_CIRCUIT                                                                                \
     (FOR(COMMAND_CIRCUIT_ADD) | FOR(COMMAND_CIRCUIT_LIST) | FOR(COMMAND_CIRCUIT_SHOW) |            \
      FOR(COMMAND_CIRCUIT_RM))
-#define FOR_DATABASE  (FOR_DAEMONS | FOR_MIGRATE | FOR_CIRCUIT)
+#define FOR_DATABASE  (FOR_DAEMONS | FOR_MIGRATE | FOR_CIRCUIT | FOR(COMMAND_LISTEN))
 #define FOR_PROVERS   (FOR(COMMAND_SERVE) | FOR(COMMAND_PROVER))
 #define FOR_FINALIZER (FOR(COMMAND_SERVE) | FOR(COMMAND_FINALIZER))
 #define FOR_CHILDREN  (FOR(COMMAND_PROVER) | FOR(COMMAND_FINALIZER))
@@ -70,6 +79,17 @@ enum command {
 #define OPTION_TABLE(X)                                                                            \
     X(database, STRING, "database", "CONNINFO", "", FOR_DATABASE,                                  \
       "connection string or URI of the database; what it leaves out comes from PG* variables")     \
+    X(lock_wait_ms, DURATION, "lock-wait", "TIME", "1m", FOR_SCHEMA_CHANGES,                       \
+      "how long to try for tables that others have in use; each try waits half a second")          \
+    X(format, CHOICE, "format", "golang-migrate|dbmate|node-pg-migrate|psql", "psql",              \
+      FOR(COMMAND_MIGRATE_EXPORT), "the tool that is to run the files")                            \
+    X(from, COUNT, "from", "N", "1", FOR(COMMAND_MIGRATE_EXPORT),                                  \
+      "first version to export; those before it are in the database already")                      \
+    X(to, COUNT, "to", "N", "0", FOR(COMMAND_MIGRATE_EXPORT),                                      \
+      "last version to export, and the one whose functions and views (0: the newest)")             \
+    X(start_number, STRING, "start-number", "M", "000001", FOR(COMMAND_MIGRATE_EXPORT),            \
+      "number of the first file in your own sequence, with its zeros in front (001, "              \
+      "20260131120000)")                                                                           \
     X(listen_database, STRING, "listen-database", "CONNINFO", "", FOR_DAEMONS,                     \
       "connection for LISTEN when --database goes through a pooler (default: --database)")         \
     X(log_level, CHOICE, "log-level", "error|warn|info|debug", "info", FOR_DAEMONS,                \
@@ -133,8 +153,14 @@ enum command {
       "certificate authorities that endpoints must be certified by (default: the system's)")       \
     X(webhook_timeout_ms, DURATION, "webhook-timeout", "TIME", "15s", FOR_FINALIZER,               \
       "time that an endpoint has to answer")                                                       \
-    X(webhook_parallel, COUNT, "webhook-parallel", "N", "64", FOR_FINALIZER,                       \
-      "deliveries under way at once")                                                              \
+    X(webhook_parallel, COUNT, "webhook-parallel", "N", "256", FOR_FINALIZER,                      \
+      "deliveries under way at once; endpoints that keep failing have half of them")               \
+    X(webhook_per_endpoint, COUNT, "webhook-per-endpoint", "N", "8", FOR_FINALIZER,                \
+      "of them to one endpoint")                                                                   \
+    X(port, COUNT, "port", "N", "0", FOR(COMMAND_LISTEN),                                          \
+      "port on 127.0.0.1 to receive webhooks on (0: any that is free)")                            \
+    X(endpoint, STRING, "endpoint", "NAME", "listen", FOR(COMMAND_LISTEN),                         \
+      "webhook endpoint that is made for it, or was by an earlier run")                            \
     X(calldata, STRING, "calldata", "FILE", "", FOR(COMMAND_PROVE),                                \
       "also write the arguments of the Solidity verifier (BN254)")                                 \
     X(compressed, STRING, "compressed", "FILE", "", FOR(COMMAND_PROVE),                            \

@@ -2,6 +2,7 @@
 #include "service/faults.h"
 #include "service/log.h"
 #include "service/migrate.h"
+#include "service/report.h"
 #include "service/stages.h"
 #include "service/version.h"
 
@@ -368,6 +369,7 @@ enum err prover_run(const struct options *options, struct error *error) {
              log_text("description", device_description(pipeline.device)),
              log_text("busy_times", device_activity_source(pipeline.device)));
     start_all(&threads, &pipeline);
+    report_ready();
     join_all(&threads, &pipeline);
     say_goodbye(&pipeline);
     if (pipeline.fault.code != ERR_NONE) {

@@ -154,7 +154,7 @@ static void to_record(struct pipeline *pipeline, struct task *task, enum outcome
     pipeline_room(pipeline, task);
     wake_up(pipeline->dispatcher_wake); /* a buffer is free, and perhaps a key */
     task->queued_ns = timing_now();
-    lease_step(&task->lease, "record", LEASE_NO_DEADLINE);
+    lease_record(&task->lease);
     queue_push(&pipeline->record, task);
 }
 
@@ -171,23 +171,30 @@ void pipeline_give_up(struct pipeline *pipeline, struct task *task, const struct
     to_record(pipeline, task, error->code == ERR_ABSENT ? OUTCOME_RELEASE : OUTCOME_FAILURE);
 }
 
-void pipeline_release(struct pipeline *pipeline, struct task *task, const char *reason) {
-    error_set(&task->error, ERR_NONE, "%s", reason);
-    to_record(pipeline, task, OUTCOME_RELEASE);
+bool pipeline_is_lost(struct pipeline *pipeline, struct task *task) {
+    enum lease_fate fate = atomic_load(&task->lease.fate);
+    if (fate == LEASE_HELD) return false;
+    error_set(&task->error, ERR_LOST_LEASE, "%s", lease_fate_meaning(fate));
+    to_record(pipeline, task, OUTCOME_DROP);
+    return true;
 }
 
 bool pipeline_is_over(struct pipeline *pipeline, struct task *task) {
-    bool is_lost = atomic_load(&task->lease.is_lost);
-    if (!is_lost && !atomic_load(&pipeline->stopping)) return false;
-    pipeline_release(pipeline, task, is_lost ? "the lease was lost" : "the prover is stopping");
+    if (pipeline_is_lost(pipeline, task)) return true;
+    if (!atomic_load(&pipeline->stopping)) return false;
+    error_set(&task->error, ERR_NONE, "the prover is stopping");
+    to_record(pipeline, task, OUTCOME_RELEASE);
     return true;
 }
 
 void pipeline_stop(struct pipeline *pipeline) {
+    int64_t not_yet = 0;
+    atomic_compare_exchange_strong(&pipeline->stopped_ns, &not_yet, timing_now());
     atomic_store(&pipeline->stopping, true);
     wake_up(pipeline->stop_fd);
     wake_up(pipeline->dispatcher_wake);
     wake_up(pipeline->loader_wake);
+    if (pipeline->leases) leases_wake(pipeline->leases); /* witnesses that are being computed */
 }
 
 void pipeline_fault(struct pipeline *pipeline, const struct error *error) {

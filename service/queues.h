@@ -68,6 +68,7 @@ enum outcome {
     OUTCOME_PROOF,   /* complete it */
     OUTCOME_FAILURE, /* fail it with `error` */
     OUTCOME_RELEASE, /* give it back unspent: `error` says why, if it says anything */
+    OUTCOME_DROP,    /* its lease has ended: there is nothing to tell */
 };
 
 struct task {
@@ -145,15 +146,16 @@ struct pipeline {
     int synthesis_threads;
     struct queue synthesis, gpu, finish, record;
 
-    atomic_int in_hand;   /* tasks, at most TASKS_MAX */
-    atomic_int ahead;     /* those before the device: see pacing.h */
-    atomic_int computing; /* those of them whose witness is to be computed first */
-    atomic_bool loaded;   /* the circuits that had work when the prover started */
-    atomic_bool stopping; /* nothing new goes to the device */
-    int stop_fd;          /* readable for ever once stopping */
-    int dispatcher_wake;  /* eventfd: room, a circuit, or stopping */
-    int loader_wake;      /* eventfd: look for wanted circuits now, or stopping */
-    int heartbeat_stop;   /* eventfd: all leases have ended */
+    atomic_int in_hand;          /* tasks, at most TASKS_MAX */
+    atomic_int ahead;            /* those before the device: see pacing.h */
+    atomic_int computing;        /* those of them whose witness is to be computed first */
+    atomic_bool loaded;          /* the circuits that had work when the prover started */
+    atomic_bool stopping;        /* nothing new goes to the device */
+    _Atomic(int64_t) stopped_ns; /* since when; 0: it does not stop */
+    int stop_fd;                 /* readable for ever once stopping */
+    int dispatcher_wake;         /* eventfd: room, a circuit, or stopping */
+    int loader_wake;             /* eventfd: look for wanted circuits now, or stopping */
+    int heartbeat_stop;          /* eventfd: all leases have ended */
 
     struct timeline_log timelines; /* of the GPU workers, until they are recorded */
 
@@ -178,10 +180,11 @@ void pipeline_proved(struct pipeline *pipeline, struct task *task);
  * back. */
 void pipeline_give_up(struct pipeline *pipeline, struct task *task, const struct error *error);
 
-/* Sends a task back unspent because the process is ending or the lease is lost. */
-void pipeline_release(struct pipeline *pipeline, struct task *task, const char *reason);
+/* Drops the task and says true when its lease has ended: because its job was cancelled, say. */
+bool pipeline_is_lost(struct pipeline *pipeline, struct task *task);
 
-/* Releases the task and says true when there is no use in going on with it. */
+/* Drops it, or gives it back unspent because the process is ending, and says true when there is no
+ * use in beginning the next step. */
 bool pipeline_is_over(struct pipeline *pipeline, struct task *task);
 
 /* The dispatcher has made a task: it counts, and its lease is renewed from now on. */

@@ -221,6 +221,11 @@ static enum err send_outcome(struct db *db, struct task *task, const struct timi
         return send_proof(db, task, timing, error);
     case OUTCOME_FAILURE:
         return send_failure(db, task, timing, error);
+    case OUTCOME_DROP:
+        log_info("partition dropped", log_number("job", task->job),
+                 log_number("partition", task->partition), log_number("attempt", task->attempt),
+                 log_text("reason", task->error.text));
+        return ERR_NONE;
     case OUTCOME_RELEASE:
         break;
     }
@@ -229,13 +234,22 @@ static enum err send_outcome(struct db *db, struct task *task, const struct timi
 
 /* --- until it is told --- */
 
+/* How much longer a stopping prover waits for the database, for all results together; 0 while it does
+ * not stop. */
+static int64_t stopping_left_ms(struct pipeline *pipeline) {
+    int64_t stopped_ns = atomic_load(&pipeline->stopped_ns);
+    int64_t left_ms = STOPPING_LIMIT_MS - (timing_now() - stopped_ns) / 1000000;
+    return stopped_ns && left_ms > 0 ? left_ms : 0;
+}
+
 /* Results are kept in hand while the database is away; a prover that stops waits a little only. */
 static enum err reconnect(struct pipeline *pipeline, struct error *error) {
-    enum err rc = ERR_CONNECTION;
+    enum err rc = ERR_CONNECTION; /* `error` has the last reason already */
     if (!atomic_load(&pipeline->stopping))
         rc = db_reconnect(pipeline->record_db, pipeline->stop_fd, error);
-    if (rc == ERR_CONNECTION && atomic_load(&pipeline->stopping))
-        rc = db_reconnect_within(pipeline->record_db, -1, STOPPING_LIMIT_MS, error);
+    int64_t left_ms = stopping_left_ms(pipeline);
+    if (rc == ERR_CONNECTION && left_ms > 0)
+        rc = db_reconnect_within(pipeline->record_db, -1, (uint32_t)left_ms, error);
     if (rc == ERR_SCHEMA) pipeline_fault(pipeline, error);
     return rc;
 }

@@ -2,28 +2,23 @@
 
 #include "gpu/prover.h"
 #include "service/budget.h"
-#include "service/db.h"
+#include "service/child.h"
 #include "service/log.h"
-#include "service/migrate.h"
-#include "service/uuid.h"
+#include "service/notify.h"
+#include "service/probe.h"
+#include "service/rescuer.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-
-static const struct db_statement rescue_prover = {"rescue_prover", "u", "i"};
 
 enum {
     DEVICES_MAX = OPTION_LIST_MAX,
@@ -31,32 +26,12 @@ enum {
     RESTART_MIN_MS = 1000,
     RESTART_MAX_MS = 5 * 60 * 1000,
     SETTLED_MS = 60 * 1000, /* a child that lived so long had started well: the wait begins anew */
-    FAILURES_SHOWN = 5,     /* so many quick ends in a row are a fault that wants a person */
-    PROBE_MS = 120 * 1000,  /* a driver may take a minute for its first answer */
-    RESCUE_RETRY_MS = 2000,
-    RESCUES_MAX = 64,
-};
-
-struct child {
-    const char *role, *device; /* "prover" and its device, or "finalizer" and "" */
-    struct uuid instance;
-    pid_t pid; /* 0: not running */
-    int report_fd;
-    int64_t started_ms, restart_ms;
-    unsigned failures; /* quick ends in a row */
-};
-
-/* Gives back the leases of dead provers in a thread of its own, so that a database that is away does
- * not hold up restarts and signals. */
-struct rescuer {
-    const struct options *options;
-    pthread_t thread;
-    bool is_started;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    struct uuid waiting[RESCUES_MAX]; /* beyond that many, leases expire by themselves */
-    size_t n_waiting;
-    bool is_ending;
+    FAULTLESS_MS = 60 * 60 * 1000, /* a device that worked so long is forgiven its faults */
+    FAILURES_SHOWN = 5,            /* so many quick ends in a row are a fault that wants a person */
+    FAULTS_QUARANTINE = 3,
+    WATCHDOG_MS = 180 * 1000, /* without systemd; with it, what the unit says */
+    LOOP_MS = 1000,           /* longest time between two looks at everything */
+    STATUS_BYTES = 400,
 };
 
 struct supervisor {
@@ -68,66 +43,14 @@ struct supervisor {
     char program[PATH_MAX]; /* this one, as ps shows it for the children too */
     int signal_fd;
     unsigned stops; /* signals to stop that came */
-    struct rescuer rescuer;
+    struct rescuer *rescuer;
+    struct notify notify;
+    bool is_ready; /* systemd was told so */
+    int64_t fed_ms;
+    char status[STATUS_BYTES]; /* as it was told last */
 };
 
-static int64_t now_ms(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* --- devices --- */
-
-/* Opens a device in a child process, so that no driver state stays in this one, which forks. */
-static _Noreturn void probe_child(const char *spec, int fd) {
-    struct device *device = NULL;
-    struct error error = {.code = ERR_NONE};
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    enum err rc = device_open(spec, 1, &device, &error);
-    if (rc == ERR_NONE) {
-        (void)snprintf(error.text, sizeof error.text, "%s", device_description(device));
-        error.code = ERR_NONE;
-    }
-    ssize_t n = write(fd, &error, sizeof error);
-    _exit(n == (ssize_t)sizeof error ? 0 : 1);
-}
-
-static bool read_whole(int fd, void *bytes, size_t size, int timeout_ms) {
-    int64_t end = now_ms() + timeout_ms;
-    for (size_t done = 0; done < size;) {
-        struct pollfd p = {.fd = fd, .events = POLLIN};
-        int64_t left = end - now_ms();
-        int ready = left > 0 ? poll(&p, 1, (int)left) : 0;
-        ssize_t n = ready > 0 ? read(fd, (char *)bytes + done, size - done) : -1;
-        if ((ready < 0 || n < 0) && errno == EINTR && left > 0) continue;
-        if (n <= 0) return false;
-        done += (size_t)n;
-    }
-    return true;
-}
-
-/* Whether the device `spec` works: ERR_NONE and its description in error->text, or why not. */
-static enum err probe(const char *spec, struct error *error) {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC))
-        return error_set(error, ERR_INTERNAL, "cannot make a pipe: %s", strerror(errno));
-    pid_t pid = fork();
-    if (pid == 0) probe_child(spec, ends[1]);
-    (void)close(ends[1]);
-    int status = 0;
-    bool answered = pid > 0 && read_whole(ends[0], error, sizeof *error, PROBE_MS);
-    (void)close(ends[0]);
-    if (pid < 0) return error_set(error, ERR_INTERNAL, "cannot fork: %s", strerror(errno));
-    if (!answered) (void)kill(pid, SIGKILL);
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    if (answered) return error->code;
-    return error_set(error, ERR_DEVICE_FAULT, "%s: the process that opened it %s", spec,
-                     WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL
-                         ? "crashed"
-                         : "ended without an answer or hung");
-}
 
 static enum err add_device(struct supervisor *s, const char *device, struct error *error) {
     for (size_t i = 0; i < s->n_children; i++)
@@ -148,7 +71,7 @@ static enum err add_auto(struct supervisor *s, struct error *error) {
     size_t before = s->n_children;
     for (size_t i = 0; i < sizeof cuda / sizeof *cuda; i++) {
         struct error found = {.code = ERR_NONE};
-        enum err rc = probe(cuda[i], &found);
+        enum err rc = probe_device(cuda[i], &found);
         if (rc == ERR_DEVICE_MISSING) {
             log_debug("no such device", log_text("device", cuda[i]), log_text("why", found.text));
             break;
@@ -176,7 +99,7 @@ static enum err choose_devices(struct supervisor *s, struct error *error) {
             continue;
         }
         struct error found = {.code = ERR_NONE};
-        if ((rc = probe(list->item[i], &found))) {
+        if ((rc = probe_device(list->item[i], &found))) {
             *error = found;
             goto fail;
         }
@@ -214,91 +137,68 @@ static void find_program(struct supervisor *s) {
         (void)snprintf(s->program, sizeof s->program, "proverq");
 }
 
-/* Between fork and exec: only what is safe there (signal-safety(7)). */
-static _Noreturn void exec_child(const char *const *argv, int report_fd, pid_t parent) {
-    sigset_t none;
-    (void)sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    (void)setpgid(0, 0); /* a terminal's Ctrl-C is for the supervisor, which passes it on */
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(1); /* it died before the line above */
-    (void)fcntl(report_fd, F_SETFD, 0);
-    (void)execv("/proc/self/exe", (char *const *)(uintptr_t)argv);
-    _exit(127);
-}
-
-static enum err start_child(struct supervisor *s, struct child *child, struct error *error) {
-    int ends[2];
-    char fd_text[16], instance[UUID_TEXT_BYTES];
-    enum err rc = uuid_random(&child->instance, error);
-    if (rc) return rc;
-    if (pipe2(ends, O_CLOEXEC))
-        return error_set(error, ERR_INTERNAL, "cannot make a pipe: %s", strerror(errno));
-    uuid_format(&child->instance, instance);
-    (void)snprintf(fd_text, sizeof fd_text, "%d", ends[1]);
-    const char *const prover[] = {s->program,    "prover",   "--device",      child->device,
-                                  "--threads",   s->threads, "--instance",    instance,
-                                  "--report-fd", fd_text,    "--host-memory", s->host_memory,
-                                  NULL};
-    const char *const finalizer[] = {s->program, "finalizer", "--report-fd", fd_text, NULL};
-    pid_t parent = getpid(), pid = fork();
-    if (pid == 0) exec_child(*child->device ? prover : finalizer, ends[1], parent);
-    int cause = errno;
-    (void)close(ends[1]);
-    if (pid < 0) {
-        (void)close(ends[0]);
-        return error_set(error, ERR_INTERNAL, "cannot fork: %s", strerror(cause));
-    }
-    child->pid = pid;
-    child->report_fd = ends[0];
-    child->started_ms = now_ms();
-    log_info("child started", log_text("role", child->role), log_text("device", child->device),
-             log_number("pid", pid));
-    return ERR_NONE;
-}
-
-/* The error that the child wrote before it ended, or how it ended. */
-static void last_words(struct child *child, int status, char *text, size_t size) {
-    ssize_t n = read(child->report_fd, text, size - 1); /* whole: shorter than PIPE_BUF */
-    (void)close(child->report_fd);
-    child->report_fd = -1;
-    if (n > 0)
-        text[n] = '\0';
-    else if (WIFSIGNALED(status))
-        (void)snprintf(text, size, "killed by signal %d (%s)", WTERMSIG(status),
-                       strsignal(WTERMSIG(status)));
-    else
-        (void)snprintf(text, size, "exit status %d", WEXITSTATUS(status));
-}
-
 static int64_t restart_wait_ms(const struct child *child) {
+    unsigned failures = child->failures > child->faults ? child->failures : child->faults;
     int64_t wait = RESTART_MIN_MS;
-    for (unsigned i = 1; i < child->failures && wait < RESTART_MAX_MS; i++)
+    for (unsigned i = 1; i < failures && wait < RESTART_MAX_MS; i++)
         wait *= 2;
     return wait < RESTART_MAX_MS ? wait : RESTART_MAX_MS;
 }
 
-static void rescue(struct rescuer *r, const struct uuid *instance);
+/* A device that fails is blamed, and not what it worked on; when it fails again and again everybody
+ * can see it. */
+static void blame_device(struct supervisor *s, struct child *child, bool was_long) {
+    child->faults = was_long ? 1 : child->faults + 1;
+    child->is_suspect = true;
+    if (child->faults < FAULTS_QUARANTINE) return;
+    if (!child->is_quarantined)
+        log_error("a device is in quarantine: no prover is started on it before a test proof "
+                  "succeeds; see the view proverq.provers",
+                  log_text("device", child->device), log_number("faults", child->faults),
+                  log_text("error", child->words));
+    child->is_quarantined = true;
+    rescuer_quarantine(s->rescuer, child->device, child->faults, child->words);
+}
+
+static void probe_ended(struct supervisor *s, struct child *child, int status) {
+    struct error error;
+    child_end(child, status);
+    if (probe_result(child->device, status, child->words, &error) != ERR_NONE) {
+        (void)snprintf(child->words, sizeof child->words, "%s", error.text);
+        blame_device(s, child, false);
+        child->restart_ms = child_now_ms() + restart_wait_ms(child);
+        log_error("a device does not work", log_text("device", child->device),
+                  log_text("error", error.text), log_number("faults", child->faults),
+                  log_number("again_in_s", restart_wait_ms(child) / 1000));
+        return;
+    }
+    log_info("a device works again", log_text("device", child->device),
+             log_text("description", error.text));
+    if (child->is_quarantined) rescuer_quarantine(s->rescuer, child->device, 0, NULL);
+    child->is_suspect = child->is_quarantined = false;
+    child->restart_ms = 0;
+}
 
 static void child_ended(struct supervisor *s, struct child *child, int status) {
-    char why[sizeof((struct error *)0)->text];
-    last_words(child, status, why, sizeof why);
     bool in_order = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    if (*child->device && !in_order) rescue(&s->rescuer, &child->instance);
+    int64_t lived = child_now_ms() - child->started_ms;
     pid_t pid = child->pid;
-    child->pid = 0;
+    child_end(child, status);
+    if (*child->device && !in_order) rescuer_rescue(s->rescuer, &child->instance);
     if (s->stops > 0 && in_order) {
         log_info("child stopped", log_text("role", child->role), log_text("device", child->device),
                  log_number("pid", pid));
         return;
     }
-    child->failures = now_ms() - child->started_ms < SETTLED_MS ? child->failures + 1 : 1;
+    child->failures = lived < SETTLED_MS ? child->failures + 1 : 1;
+    if (*child->device && child_blames_device(child, status))
+        blame_device(s, child, lived > FAULTLESS_MS);
     int64_t wait = restart_wait_ms(child);
-    child->restart_ms = now_ms() + wait;
+    child->restart_ms = child_now_ms() + wait;
     log_error(
         child->failures >= FAILURES_SHOWN ? "a child keeps failing at its start" : "a child ended",
         log_text("role", child->role), log_text("device", child->device), log_number("pid", pid),
-        log_text("error", why), log_number("failures", child->failures),
+        log_text("error", child->words), log_number("failures", child->failures),
         log_number("again_in_s", s->stops ? -1 : wait / 1000));
 }
 
@@ -306,113 +206,109 @@ static void reap(struct supervisor *s) {
     for (size_t i = 0; i < s->n_children; i++) {
         int status;
         struct child *child = &s->children[i];
-        if (child->pid > 0 && waitpid(child->pid, &status, WNOHANG) == child->pid)
+        if (child->pid <= 0 || waitpid(child->pid, &status, WNOHANG) != child->pid) continue;
+        if (child->is_probe)
+            probe_ended(s, child, status);
+        else
             child_ended(s, child, status);
     }
 }
 
 static void start_due(struct supervisor *s) {
+    const struct child_setting setting = {s->program, s->threads, s->host_memory};
     for (size_t i = 0; i < s->n_children; i++) {
         struct error error;
         struct child *child = &s->children[i];
-        if (child->pid > 0 || now_ms() < child->restart_ms || s->stops > 0) continue;
-        if (start_child(s, child, &error) == ERR_NONE) continue;
+        if (child->pid > 0 || child_now_ms() < child->restart_ms || s->stops > 0) continue;
+        enum err rc = child->is_suspect ? child_start_probe(child, &error)
+                                        : child_start(child, &setting, &error);
+        if (rc == ERR_NONE) continue;
         child->failures++;
-        child->restart_ms = now_ms() + restart_wait_ms(child);
+        child->restart_ms = child_now_ms() + restart_wait_ms(child);
         log_error("a child cannot be started", log_text("role", child->role),
                   log_text("error", error.text));
     }
 }
 
-/* --- giving back leases --- */
+/* --- silence --- */
 
-/* Gives back what `instance` held; without one, only sees that the database can be used. */
-static enum err rescue_one(const struct options *options, const struct uuid *instance,
-                           struct error *error) {
-    static const struct db_statement *const statements[] = {&rescue_prover};
-    const struct db_settings settings = {.conninfo = options->database,
-                                         .application = "proverq supervisor",
-                                         .statement_timeout_ms = DB_STATEMENT_TIMEOUT_MS,
-                                         .lock_timeout_ms = DB_LOCK_TIMEOUT_MS,
-                                         .statements = statements,
-                                         .n_statements = instance ? 1 : 0};
-    struct db *db = NULL;
-    struct db_result *rows = NULL;
-    enum err rc;
-    TRY(db_open(&settings, &db, error));
-    if (!instance) {
-        rc = migrate_check(db, error);
-        goto fail;
+static int64_t watchdog_ms(const struct supervisor *s) {
+    return s->notify.watchdog_ms ? s->notify.watchdog_ms : WATCHDOG_MS;
+}
+
+static int64_t silent_ms(const struct child *child) {
+    return child->pid > 0 && !child->is_probe ? child_now_ms() - child->heard_ms : 0;
+}
+
+/* A child that says nothing is killed and replaced. Before that, and if it cannot even be killed (in
+ * a driver, say), the watchdog is not fed, and systemd does what it is told to. */
+static bool is_one_silent(const struct supervisor *s) {
+    for (size_t i = 0; i < s->n_children; i++)
+        if (silent_ms(&s->children[i]) > watchdog_ms(s) / 2) return true;
+    return false;
+}
+
+static void end_silent(struct supervisor *s) {
+    for (size_t i = 0; i < s->n_children; i++) {
+        struct child *child = &s->children[i];
+        bool is_late = child->is_probe && child->pid > 0
+                           ? child_now_ms() - child->started_ms > PROBE_MS
+                           : silent_ms(child) > watchdog_ms(s) * 2 / 3;
+        if (!is_late || child->was_silent) continue;
+        log_error("a child hangs and is killed", log_text("role", child->role),
+                  log_text("device", child->device), log_number("pid", child->pid));
+        child->was_silent = true;
+        (void)kill(child->pid, SIGKILL);
     }
-    TRY(db_run(db, &rescue_prover, DB_PARAMS(db_uuid(instance)), &rows, error));
-    if (db_rows(rows) > 0)
-        log_info("leases of a dead prover were given back",
-                 log_number("count", db_get_int(rows, 0, 0)));
-fail:
-    db_free(rows);
-    db_close(db);
-    return rc;
 }
 
-/* Waits for the next instance to rescue; false when there will be none. */
-static bool next_rescue(struct rescuer *r, struct uuid *instance) {
-    (void)pthread_mutex_lock(&r->lock);
-    while (r->n_waiting == 0 && !r->is_ending)
-        (void)pthread_cond_wait(&r->changed, &r->lock);
-    bool any = r->n_waiting > 0;
-    if (any) *instance = r->waiting[--r->n_waiting];
-    (void)pthread_mutex_unlock(&r->lock);
-    return any;
-}
+/* --- what systemd is told --- */
 
-/* Waits a moment; false when the supervisor ends: no more than one attempt then. */
-static bool rescue_pause(struct rescuer *r) {
-    struct timespec until;
-    (void)clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += RESCUE_RETRY_MS / 1000;
-    (void)pthread_mutex_lock(&r->lock);
-    if (!r->is_ending) (void)pthread_cond_timedwait(&r->changed, &r->lock, &until);
-    bool go_on = !r->is_ending;
-    (void)pthread_mutex_unlock(&r->lock);
-    return go_on;
-}
-
-static void *rescuer_thread(void *argument) {
-    struct rescuer *r = argument;
-    struct uuid instance;
-    while (next_rescue(r, &instance)) {
-        struct error error;
-        while (rescue_one(r->options, &instance, &error) != ERR_NONE) {
-            log_warn("the leases of a dead prover cannot be given back yet",
-                     log_text("error", error.text));
-            if (!rescue_pause(r)) break;
-        }
+/* Everybody works, or has failed once, and there is a prover that works. */
+static bool is_ready(const struct supervisor *s) {
+    bool has_prover = false;
+    for (size_t i = 0; i < s->n_children; i++) {
+        const struct child *child = &s->children[i];
+        if (!child->is_ready && !child->has_ended) return false;
+        has_prover = has_prover || (child->is_ready && *child->device);
     }
-    return NULL;
+    return has_prover;
 }
 
-static void rescue(struct rescuer *r, const struct uuid *instance) {
-    (void)pthread_mutex_lock(&r->lock);
-    if (r->n_waiting < RESCUES_MAX) r->waiting[r->n_waiting++] = *instance;
-    (void)pthread_cond_signal(&r->changed);
-    (void)pthread_mutex_unlock(&r->lock);
+static const char *state_of(const struct child *child) {
+    if (child->is_quarantined) return "in quarantine";
+    if (child->pid > 0 && child->is_probe) return "probed";
+    if (child->pid > 0) return child->is_ready ? "at work" : "starting";
+    return child->has_ended ? "ended, to be restarted" : "to be started";
 }
 
-static enum err rescuer_start(struct rescuer *r, struct error *error) {
-    int failed = pthread_create(&r->thread, NULL, rescuer_thread, r); /* signals are blocked */
-    if (failed)
-        return error_set(error, ERR_INTERNAL, "cannot start a thread: %s", strerror(failed));
-    r->is_started = true;
-    return ERR_NONE;
+static void put_status(const struct supervisor *s, char out[STATUS_BYTES]) {
+    size_t n = 0;
+    for (size_t i = 0; i < s->n_children && n < STATUS_BYTES; i++) {
+        const struct child *child = &s->children[i];
+        const char *name = *child->device ? child->device : child->role;
+        if (s->stops > 0 && child->pid == 0) continue;
+        n += (size_t)snprintf(out + n, STATUS_BYTES - n, "%s%s %s", n ? ", " : "STATUS=", name,
+                              s->stops > 0 ? "stopping" : state_of(child));
+    }
+    if (n == 0) (void)snprintf(out, STATUS_BYTES, "STATUS=stopped");
 }
 
-static void rescuer_end(struct rescuer *r) {
-    if (!r->is_started) return;
-    (void)pthread_mutex_lock(&r->lock);
-    r->is_ending = true;
-    (void)pthread_cond_signal(&r->changed);
-    (void)pthread_mutex_unlock(&r->lock);
-    (void)pthread_join(r->thread, NULL);
+static void tell_systemd(struct supervisor *s) {
+    char status[STATUS_BYTES];
+    put_status(s, status);
+    if (strcmp(status, s->status) != 0) notify_send(&s->notify, status);
+    memcpy(s->status, status, sizeof status);
+    if (!s->is_ready && is_ready(s)) {
+        s->is_ready = true;
+        notify_send(&s->notify, "READY=1");
+        log_info("ready");
+    }
+    if (s->notify.watchdog_ms && child_now_ms() - s->fed_ms >= s->notify.watchdog_ms / 4 &&
+        !is_one_silent(s)) {
+        s->fed_ms = child_now_ms();
+        notify_send(&s->notify, "WATCHDOG=1");
+    }
 }
 
 /* --- signals and the loop --- */
@@ -434,12 +330,14 @@ static void read_signals(struct supervisor *s) {
     while (read(s->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
         if (info.ssi_signo == SIGCHLD) continue;
         s->stops++;
+        if (s->stops == 1) notify_send(&s->notify, "STOPPING=1");
         log_info(s->stops == 1 ? "stopping: provers finish what they have"
                                : "stopping at once: children are killed");
         for (size_t i = 0; i < s->n_children; i++) {
             const struct child *child = &s->children[i];
-            if (child->pid > 0 && (s->stops > 1 || *child->device))
-                (void)kill(child->pid, s->stops > 1 ? SIGKILL : SIGTERM);
+            bool is_now = s->stops > 1 || child->is_probe;
+            if (child->pid > 0 && (is_now || *child->device))
+                (void)kill(child->pid, is_now ? SIGKILL : SIGTERM);
         }
     }
 }
@@ -460,11 +358,22 @@ static void stop_finalizer(struct supervisor *s, bool *is_told) {
 }
 
 static int poll_timeout(const struct supervisor *s) {
-    int64_t next = INT32_MAX, now = now_ms();
+    int64_t next = LOOP_MS, now = child_now_ms(), feed = s->notify.watchdog_ms / 4;
     for (size_t i = 0; i < s->n_children; i++)
         if (s->children[i].pid == 0 && s->stops == 0 && s->children[i].restart_ms - now < next)
             next = s->children[i].restart_ms - now;
-    return next == INT32_MAX ? -1 : next > 0 ? (int)next : 0;
+    if (feed && feed < next) next = feed;
+    return next > 0 ? (int)next : 0;
+}
+
+/* Until something is said, a signal comes, or it is time. */
+static void wait_for_news(struct supervisor *s) {
+    struct pollfd fds[1 + CHILDREN_MAX] = {{s->signal_fd, POLLIN, 0}};
+    for (size_t i = 0; i < s->n_children; i++) /* a negative descriptor is ignored */
+        fds[1 + i] = (struct pollfd){s->children[i].report_fd, POLLIN, 0};
+    (void)poll(fds, (nfds_t)(1 + s->n_children), poll_timeout(s));
+    for (size_t i = 0; i < s->n_children; i++)
+        child_hear(&s->children[i]);
 }
 
 static void supervise(struct supervisor *s) {
@@ -473,33 +382,39 @@ static void supervise(struct supervisor *s) {
         read_signals(s);
         reap(s);
         stop_finalizer(s, &finalizer_told);
+        end_silent(s);
         start_due(s);
+        tell_systemd(s);
         if (s->stops > 0 && running(s, false) == 0) return;
-        struct pollfd p = {.fd = s->signal_fd, .events = POLLIN};
-        (void)poll(&p, 1, poll_timeout(s));
+        wait_for_news(s);
     }
 }
 
+/* What an earlier supervisor of this host knew of the devices is history: they were probed. */
+static void lift_quarantines(struct supervisor *s) {
+    for (size_t i = 0; i < s->n_children; i++)
+        if (*s->children[i].device) rescuer_quarantine(s->rescuer, s->children[i].device, 0, NULL);
+}
+
 enum err supervisor_run(const struct options *options, struct error *error) {
-    struct supervisor s = {.options = options,
-                           .signal_fd = -1,
-                           .rescuer = {.options = options,
-                                       .lock = PTHREAD_MUTEX_INITIALIZER,
-                                       .changed = PTHREAD_COND_INITIALIZER}};
+    struct supervisor s = {.options = options, .signal_fd = -1, .notify = {.fd = -1}};
     enum err rc;
+    notify_open(&s.notify);
     TRY(options_export(options, error)); /* before there are threads: setenv is not safe then */
     TRY(choose_devices(&s, error));
     choose_threads(&s);
     choose_memory(&s);
     find_program(&s);
     s.children[s.n_children++] = (struct child){.role = "finalizer", .device = "", .report_fd = -1};
-    TRY(rescue_one(options, NULL, error));
+    TRY(rescuer_check(options, error));
     TRY(take_signals(&s, error)); /* until here they end it, which is right */
-    TRY(rescuer_start(&s.rescuer, error));
+    TRY(rescuer_open(options, &s.rescuer, error));
+    lift_quarantines(&s);
     supervise(&s);
     log_info("stopped");
 fail:
-    rescuer_end(&s.rescuer);
+    rescuer_close(s.rescuer);
     if (s.signal_fd >= 0) (void)close(s.signal_fd);
+    notify_close(&s.notify);
     return rc;
 }

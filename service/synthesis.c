@@ -132,8 +132,22 @@ static enum err read_witness(const struct pipeline *pipeline, struct task *task,
 /* A calculator's process may have to be started and loaded before the time for its witness begins. */
 #define START_LIMIT_NS INT64_C(120000000000)
 
-static enum err compute_witness(const struct pipeline *pipeline, struct task *task,
-                                struct error *error) {
+/* Ends early when the lease is lost or the prover stops. */
+static enum err compute_watched(struct pipeline *pipeline, struct task *task, struct error *error) {
+    int watch = lease_watch(pipeline->leases, &task->lease);
+    enum err rc;
+    if (watch < 0)
+        rc = error_set(error, ERR_HOST_MEMORY, "no descriptor for a witness to be computed");
+    else if (atomic_load(&pipeline->stopping)) /* from here on a stop wakes the watch */
+        rc = error_set(error, ERR_LOST_LEASE, "the prover is stopping");
+    else
+        rc = calculators_compute(pipeline->calculators, task->circuit->calculator, task->inputs,
+                                 strlen(task->inputs), watch, task->buffer, error);
+    lease_unwatch(pipeline->leases, &task->lease);
+    return rc;
+}
+
+static enum err compute_witness(struct pipeline *pipeline, struct task *task, struct error *error) {
     const struct held *circuit = task->circuit;
     int64_t timeout_ns = (int64_t)pipeline->options->synthesis_timeout_ms * 1000000;
     if (!circuit->calculator)
@@ -142,8 +156,7 @@ static enum err compute_witness(const struct pipeline *pipeline, struct task *ta
                          "run: proverq circuit add %s with the same files",
                          circuit->name, calculator_machine(), circuit->name);
     lease_step(&task->lease, "compute_witness", timeout_ns + START_LIMIT_NS);
-    return calculators_compute(pipeline->calculators, circuit->calculator, task->inputs,
-                               strlen(task->inputs), pipeline->stop_fd, task->buffer, error);
+    return compute_watched(pipeline, task, error);
 }
 
 /* Puts the .wtns file into the buffer. */

@@ -15,11 +15,13 @@
 #include <time.h>
 
 enum {
-    ANSWER_KEPT = 160,          /* bytes of an answer that the error shows */
     ANSWER_BYTES_MAX = 1 << 16, /* of headers, and of the body, before the exchange is cut */
     SECRET_BYTES_MIN = 24,
     SECRET_BYTES_MAX = 64,
     ID_BYTES = sizeof "msg_" + 32,
+    SIGNATURES_MAX = 4,
+    CONNECTIONS_KEPT = 512,
+    CONNECTION_IDLE_S = 60, /* then it is not used again: the peer may be about to close it */
 };
 
 struct transfer {
@@ -29,9 +31,7 @@ struct transfer {
     struct curl_slist *headers;
     char *body;
     struct webhook_result result;
-    int64_t started_ms;
     size_t header_bytes, answer_bytes;
-    char answer[ANSWER_KEPT];
     char refused[INET6_ADDRSTRLEN]; /* the address that the filter refused, or empty */
     char curl_text[CURL_ERROR_SIZE];
 };
@@ -128,9 +128,9 @@ static size_t take_header(const char *bytes, size_t size, size_t n, void *data) 
 static size_t take_answer(char *bytes, size_t size, size_t n, void *data) {
     struct transfer *t = data;
     size_t length = size * n;
-    if (t->answer_bytes < ANSWER_KEPT) {
-        size_t room = ANSWER_KEPT - t->answer_bytes;
-        memcpy(t->answer + t->answer_bytes, bytes, length < room ? length : room);
+    if (t->answer_bytes < (WEBHOOK_ANSWER_BYTES - 1)) {
+        size_t room = (WEBHOOK_ANSWER_BYTES - 1) - t->answer_bytes;
+        memcpy(t->result.answer + t->answer_bytes, bytes, length < room ? length : room);
     }
     t->answer_bytes += length;
     return t->answer_bytes > ANSWER_BYTES_MAX ? 0 : length;
@@ -139,25 +139,45 @@ static size_t take_answer(char *bytes, size_t size, size_t n, void *data) {
 /* --- making a request --- */
 
 static bool add_header(struct transfer *t, const char *name, const char *value) {
-    char line[160];
+    char line[SIGNATURES_MAX * (WEBHOOK_SIGNATURE_BYTES + 1) + 64];
     (void)snprintf(line, sizeof line, *value ? "%s: %s" : "%s:", name, value);
     struct curl_slist *longer = curl_slist_append(t->headers, line);
     if (longer) t->headers = longer;
     return longer != NULL;
 }
 
+/* A signature by each of the secrets, blanks between them. */
+static enum err sign_all(const char *secrets, const char *id, int64_t timestamp, const char *body,
+                         char out[SIGNATURES_MAX * (WEBHOOK_SIGNATURE_BYTES + 1)],
+                         struct error *error) {
+    size_t used = 0;
+    enum err rc = ERR_NONE;
+    char secret[128];
+    for (int i = 0; i < SIGNATURES_MAX && (i == 0 || *secrets); i++) {
+        size_t n = strcspn(secrets, " ");
+        (void)snprintf(secret, sizeof secret, "%.*s", n < sizeof secret ? (int)n : 0, secrets);
+        if (used > 0) out[used++] = ' ';
+        TRY(webhook_sign(secret, id, timestamp, body, strlen(body), out + used, error));
+        used += strlen(out + used);
+        secrets += n + (secrets[n] == ' ');
+    }
+fail:
+    OPENSSL_cleanse(secret, sizeof secret);
+    return rc;
+}
+
 static enum err sign_request(struct transfer *t, const struct webhook_message *message,
                              struct error *error) {
-    char id[ID_BYTES] = "msg_", timestamp[24], signature[WEBHOOK_SIGNATURE_BYTES];
+    char id[ID_BYTES] = "msg_", timestamp[24];
+    char signatures[SIGNATURES_MAX * (WEBHOOK_SIGNATURE_BYTES + 1)];
     int64_t now = (int64_t)time(NULL);
     for (size_t i = 0; i < sizeof message->delivery.bytes; i++)
         (void)snprintf(id + 4 + 2 * i, 3, "%02x", message->delivery.bytes[i]);
     (void)snprintf(timestamp, sizeof timestamp, "%" PRId64, now);
-    enum err rc =
-        webhook_sign(message->secret, id, now, t->body, strlen(t->body), signature, error);
+    enum err rc = sign_all(message->secrets, id, now, t->body, signatures, error);
     if (rc) return rc;
     if (add_header(t, "webhook-id", id) && add_header(t, "webhook-timestamp", timestamp) &&
-        add_header(t, "webhook-signature", signature) &&
+        add_header(t, "webhook-signature", signatures) &&
         add_header(t, "Content-Type", "application/json") &&
         add_header(t, "Expect", "")) /* no round trip before a small body */
         return ERR_NONE;
@@ -190,21 +210,28 @@ static CURLcode set_request(struct transfer *t, const char *url) {
     return CURLE_OK;
 }
 
+/* What an endpoint, or whoever chose its URL, must not bring about. */
 static CURLcode set_limits(struct transfer *t) {
     CURLcode code;
     SET(CURLOPT_PROXY, ""); /* a proxy would connect where open_socket cannot see */
-    SET(CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    SET(CURLOPT_OPENSOCKETFUNCTION, open_socket); /* sees every address, however it was written */
     SET(CURLOPT_OPENSOCKETDATA, t);
-    SET(CURLOPT_FOLLOWLOCATION, 0L);           /* the signature is for this endpoint only */
-    SET(CURLOPT_DISALLOW_USERNAME_IN_URL, 1L); /* a password would stand in every log */
-    SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1); /* one request a connection is enough */
+    SET(CURLOPT_FOLLOWLOCATION, 0L);              /* the signature is for this endpoint only */
+    SET(CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);    /* a password would stand in every log */
+    SET(CURLOPT_NETRC, (long)CURL_NETRC_IGNORED); /* no password of this host goes anywhere */
+    SET(CURLOPT_COOKIEFILE, NULL);                /* no cookie engine: endpoints share nothing */
+    SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1); /* a connection holds one up at most */
     SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2); /* older ones are broken */
-    SET(CURLOPT_SSL_VERIFYPEER, 1L);
-    SET(CURLOPT_SSL_VERIFYHOST, 2L);
+    SET(CURLOPT_SSL_VERIFYPEER, 1L); /* the default, but what all rests on is said */
+    SET(CURLOPT_SSL_VERIFYHOST, 2L); /* 2: the certificate is for this host */
     if (*t->client->ca_file) SET(CURLOPT_CAINFO, t->client->ca_file);
-    SET(CURLOPT_NOSIGNAL, 1L); /* several threads: no SIGALRM */
-    SET(CURLOPT_TIMEOUT_MS, t->client->timeout_ms);
+    SET(CURLOPT_NOSIGNAL, 1L);                      /* several threads: no SIGALRM */
+    SET(CURLOPT_TIMEOUT_MS, t->client->timeout_ms); /* of all: an answer in drips has no more */
     SET(CURLOPT_CONNECTTIMEOUT_MS, t->client->timeout_ms / 3 + 1); /* 0 would be curl's 300 s */
+#if LIBCURL_VERSION_NUM >= 0x075700
+    SET(CURLOPT_QUICK_EXIT, 1L); /* else a name server that hangs would hold up everybody */
+#endif
+    SET(CURLOPT_MAXAGE_CONN, (long)CONNECTION_IDLE_S);
     SET(CURLOPT_WRITEFUNCTION, take_answer); /* MAXFILESIZE misses answers of unknown length */
     SET(CURLOPT_WRITEDATA, t);
     SET(CURLOPT_HEADERFUNCTION, take_header);
@@ -230,13 +257,10 @@ static void make_printable(char *text) {
 }
 
 static void explain_answer(struct transfer *t) {
-    const char *peer = NULL;
-    size_t n = t->answer_bytes < ANSWER_KEPT ? t->answer_bytes : ANSWER_KEPT;
-    (void)curl_easy_getinfo(t->easy, CURLINFO_PRIMARY_IP, &peer);
-    (void)snprintf(t->result.error, sizeof t->result.error, "HTTP %d from %s%s%s%.*s",
-                   t->result.status, peer ? peer : "?",
+    (void)snprintf(t->result.error, sizeof t->result.error, "HTTP %d from %s%s%s%s",
+                   t->result.status, *t->result.peer ? t->result.peer : "?",
                    t->result.status / 100 == 3 ? " (redirects are not followed)" : "",
-                   n ? ": " : "", (int)strnlen(t->answer, n), t->answer);
+                   *t->result.answer ? ": " : "", t->result.answer);
 }
 
 static void explain_failure(struct transfer *t, CURLcode code) {
@@ -256,8 +280,8 @@ static void explain_failure(struct transfer *t, CURLcode code) {
 }
 
 static void end_transfer(struct transfer *t) {
-    t->result.duration_ms = now_ms() - t->started_ms;
     make_printable(t->result.error);
+    make_printable(t->result.answer);
     for (struct transfer **at = &t->client->running; *at; at = &(*at)->next)
         if (*at == t) {
             *at = t->next;
@@ -267,6 +291,23 @@ static void end_transfer(struct transfer *t) {
     t->client->ended = t;
 }
 
+static int64_t measured(struct transfer *t, CURLINFO what) {
+    curl_off_t us = 0;
+    return curl_easy_getinfo(t->easy, what, &us) == CURLE_OK && us > 0 ? us : 0;
+}
+
+static void take_facts(struct transfer *t) {
+    struct webhook_result *r = &t->result;
+    const char *peer = NULL;
+    if (curl_easy_getinfo(t->easy, CURLINFO_PRIMARY_IP, &peer) == CURLE_OK && peer)
+        (void)snprintf(r->peer, sizeof r->peer, "%s", peer);
+    r->dns_us = measured(t, CURLINFO_NAMELOOKUP_TIME_T);
+    r->connect_us = measured(t, CURLINFO_CONNECT_TIME_T);
+    r->tls_us = measured(t, CURLINFO_APPCONNECT_TIME_T);
+    r->first_byte_us = measured(t, CURLINFO_STARTTRANSFER_TIME_T);
+    r->total_us = measured(t, CURLINFO_TOTAL_TIME_T);
+}
+
 /* An answer counts by its status even if its body was cut (code is then not CURLE_OK). */
 static void conclude(struct transfer *t, CURLcode code) {
     long status = 0;
@@ -274,6 +315,8 @@ static void conclude(struct transfer *t, CURLcode code) {
     (void)curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
     (void)curl_easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &retry_after);
     t->result.status = status > 0 && status < 1000 ? (int)status : 0;
+    t->result.curl_code = (int)code;
+    take_facts(t);
     t->result.retry_after_s = retry_after > INT32_MAX ? INT32_MAX : (int)retry_after;
     if (t->result.status / 100 == 2)
         t->result.error[0] = '\0';
@@ -311,6 +354,7 @@ enum err webhook_client_open(const struct webhook_settings *settings, struct web
     CURLcode code = curl_global_init(CURL_GLOBAL_DEFAULT);
     client->multi = code == CURLE_OK ? curl_multi_init() : NULL;
     if (!client->ca_file || !client->multi) goto no_memory;
+    (void)curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, (long)CONNECTIONS_KEPT);
     *out = client;
     return ERR_NONE;
 no_memory:
@@ -345,8 +389,8 @@ enum err webhook_start(struct webhook_client *client, const struct webhook_messa
         goto fail;
     }
     t->client = client;
-    t->result = (struct webhook_result){.delivery = message->delivery, .token = message->token};
-    t->started_ms = now_ms();
+    t->result = (struct webhook_result){
+        .delivery = message->delivery, .token = message->token, .is_failing = message->is_failing};
     rc = sign_request(t, message, error);
     if (rc == ERR_INPUT) {
         (void)snprintf(t->result.error, sizeof t->result.error, "%s", error->text);

@@ -3,7 +3,9 @@
  *
  * A message is one POST of the stored bytes to one endpoint. The headers are webhook-id (the same
  * in every attempt: the consumer's key for recognising repetitions), webhook-timestamp (of this
- * attempt) and webhook-signature: HMAC-SHA256 over "id.timestamp.body". Whether it succeeded, and
+ * attempt) and webhook-signature: HMAC-SHA256 over "id.timestamp.body", by each secret that is valid
+ * (two while one is replaced). Connections are kept and used again; what an address filter let
+ * through when a connection was made holds for all that goes over it. Whether it succeeded, and
  * when the next attempt is due, the database decides from the result.
  *
  * The only module that knows libcurl.
@@ -24,18 +26,27 @@ struct webhook_settings {
 struct webhook_message {
     struct uuid delivery; /* webhook-id is msg_ and its 32 hexadecimal digits */
     struct uuid token;    /* handed back with the result */
+    bool is_failing;      /* handed back too */
     const char *url;
-    const char *secret; /* whsec_<base64 of 24 to 64 bytes> */
+    const char *secrets; /* one or two, a blank between: whsec_<base64 of 24 to 64 bytes> */
     const char *body;
 };
 
+enum { WEBHOOK_ANSWER_BYTES = 160 };
+
 struct webhook_result {
     struct uuid delivery, token;
+    bool is_failing;
     int status;        /* of the answer; 0 when there was none */
+    int curl_code;     /* libcurl's; an answer counts by its status even if this is not 0 */
     char error[512];   /* empty after a 2xx; else what happened, with peer and first bytes of the
                           answer, printable */
     int retry_after_s; /* of the answer; 0 when it did not say */
-    int64_t duration_ms;
+    char peer[INET6_ADDRSTRLEN]; /* that was connected to; "" for none */
+    /* From the start until the name was resolved, the connection made, TLS agreed on, the answer
+     * begun, and all ended; 0: did not happen (a connection that was used again). */
+    int64_t dns_us, connect_us, tls_us, first_byte_us, total_us;
+    char answer[WEBHOOK_ANSWER_BYTES]; /* its first bytes, printable */
 };
 
 struct webhook_client; /* opaque; used by one thread, but for webhook_wake */
@@ -63,7 +74,7 @@ size_t webhook_under_way(const struct webhook_client *client);
 
 enum { WEBHOOK_SIGNATURE_BYTES = 48 };
 
-/* "v1,<base64>", the value of webhook-signature. ERR_INPUT for a malformed secret. */
+/* "v1,<base64>", one signature. ERR_INPUT for a malformed secret. */
 MUST_USE enum err webhook_sign(const char *secret, const char *id, int64_t timestamp,
                                const char *body, size_t body_bytes,
                                char out[WEBHOOK_SIGNATURE_BYTES], struct error *error);

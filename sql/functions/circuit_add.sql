@@ -2,7 +2,7 @@ create or replace function proverq.circuit_add(
     name text, sha256 bytea, curve text, n_vars int, n_public int, log_domain int, zkey bytea, r1cs bytea, vkey jsonb, insecure bool,
     calculator text default null, wasm bytea default null, n_inputs int default null, input_signals jsonb default null)
 returns table (circuit_id bigint, version int, added bool)
-language plpgsql
+language plpgsql security definer
 set search_path = pg_catalog, proverq, pg_temp
 as $$
 #variable_conflict use_column

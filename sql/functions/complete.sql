@@ -4,7 +4,7 @@ create or replace function proverq.complete(
     job_seq bigint, partition_idx int, token uuid, proof jsonb, publics jsonb, compressed bytea,
     steps smallint[], workers smallint[], started timestamptz[], durations bigint[])
 returns boolean
-language plpgsql
+language plpgsql security definer
 set search_path = pg_catalog, proverq, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$

@@ -31,22 +31,7 @@ begin
             hint = 'Give not_before a date and time, or leave it out.';
     end if;
     if new.webhook is not null then
-        select e.* into endpoint
-        from webhook_endpoint e
-        where e.name = new.webhook or e.url = new.webhook
-        order by e.name = new.webhook desc, e.endpoint_id
-        limit 1;
-        if not found then
-            raise undefined_object using
-                message = format('there is no webhook endpoint with the name or URL %s', quote_literal(new.webhook)),
-                hint = format('Make it, and note the secret that it prints: select proverq.create_webhook_endpoint(%s);',
-                              case when new.webhook ~ '^https?://' then '''my-service'', ' || quote_literal(new.webhook)
-                                   else quote_literal(new.webhook) || ', ''https://...''' end);
-        elsif endpoint.disabled_at is not null then
-            raise warning using
-                message = format('webhook endpoint %s is disabled: nothing will be sent', quote_ident(endpoint.name)),
-                detail = coalesce(endpoint.disabled_reason, 'No reason was given.');
-        end if;
+        endpoint := webhook_endpoint_for(new.webhook);
     end if;
     new.endpoint_id := endpoint.endpoint_id;
     new.submitter := session_user;

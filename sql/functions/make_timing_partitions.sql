@@ -1,5 +1,5 @@
 create or replace function proverq.make_timing_partitions(days int) returns int
-language plpgsql
+language plpgsql security definer
 set search_path = pg_catalog, proverq, pg_temp
 set lock_timeout = '5s' set timezone = 'UTC'
 as $$

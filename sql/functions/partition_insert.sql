@@ -8,7 +8,7 @@ declare
     later bool;
 begin
     select j.* into owner from job j where j.job_seq = new.job_seq;
-    if not found then
+    if not found or (owner.submitter <> session_user and not may_read(owner.submitter)) then
         raise foreign_key_violation using
             message = format('there is no job %s', coalesce(new.job_seq::text, 'NULL')),
             hint = 'Insert the job first: insert into proverq.job (circuit, partitions) values (...) returning job_seq;';

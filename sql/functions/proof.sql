@@ -8,6 +8,10 @@ begin
     select * into j from job where job_seq = require_finished.job;
     if not found or not may_read(j.submitter) then
         raise no_data_found using message = format('there is no job %s', coalesce(job::text, 'NULL'));
+    elsif j.state = 'finished' and j.present < j.partitions then
+        raise object_not_in_prerequisite_state using
+            message = format('job %s is being deleted: it ended at %s', job, j.finished_at::timestamptz(0)),
+            hint = 'How long jobs are kept: select * from proverq.retention;';
     elsif j.state <> 'finished' then
         raise object_not_in_prerequisite_state using
             message = format('job %s has no result: it is %s', job, (select v.state from jobs v where v.job_seq = j.job_seq)),

@@ -1,7 +1,7 @@
 create or replace function proverq.record_activity(
     prover int, kinds smallint[], started timestamptz[], durations bigint[], busy bigint[], until timestamptz)
 returns void
-language plpgsql
+language plpgsql security definer
 set search_path = pg_catalog, proverq, pg_temp
 as $$
 begin

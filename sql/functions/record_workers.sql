@@ -2,7 +2,7 @@ create or replace function proverq.record_workers(
     prover int, jobs bigint[], partitions bigint[], attempts bigint[],
     steps smallint[], workers smallint[], started timestamptz[], durations bigint[])
 returns void
-language plpgsql
+language plpgsql security definer
 set search_path = pg_catalog, proverq, pg_temp
 as $$
 begin

@@ -1,7 +1,7 @@
 -- Steps from circuit to circuit along the index partition_ready: its cost follows the number of circuits, not of rows. It steps
 -- over known circuits without looking at them: an old snapshot may keep very many dead entries of theirs.
 create or replace function proverq.wanted_circuits(known bigint[], max_rows int) returns table (circuit_id bigint)
-language sql stable
+language sql stable security definer
 set search_path = pg_catalog, proverq, pg_temp
 set enable_seqscan = off set enable_bitmapscan = off
 as $$

@@ -91,10 +91,13 @@ begin
         return paused;
     elsif n.ready > 0 and provers.running = 0 then
         return coalesce('no prover is running (the last one was seen '
-                        || (select short_interval(clock_timestamp() - max(p.seen_at)) from prover p) || ' ago); run: proverq serve',
+                        || (select short_interval(clock_timestamp() - max(p.seen_at)) from prover p) || ' ago); '
+                        || coalesce(why_quarantined(), 'run: proverq serve'),
                         'no prover has ever connected to this database; run: proverq serve');
     elsif n.ready > 0 and n.avoiding = n.ready then
         return why_avoided(job);
+    elsif n.ready > 0 and why_refused(circuit) is not null then
+        return why_refused(circuit);
     elsif n.ready > 0 and provers.idle = provers.running then
         return format('ready, and all %s running prover(s) are idle: they do not take this circuit; look in their log for the reason, and at: proverq circuit show %s',
                       provers.running, (select c.name from circuit c where c.circuit_id = why_queued.circuit));

@@ -24,7 +24,7 @@ silent() {
 }
 
 commands=(serve prover finalizer 'migrate up' 'migrate down' 'migrate status' 'circuit add' 'circuit list' 'circuit show'
-    'circuit rm' prove verify vkey setup)
+    'circuit rm' listen prove verify vkey setup)
 
 echo "help and usage"
 status 0 "--help" "$proverq" --help

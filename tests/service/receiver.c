@@ -14,7 +14,7 @@
 static struct {
     struct MHD_Daemon *daemon;
     char url[64];
-    atomic_int requests;
+    atomic_int requests, connections;
     pthread_mutex_t lock; /* of what follows */
     struct receiver_request last;
 } receiver = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -108,6 +108,14 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
     return respond(connection, path);
 }
 
+static void count_connection(void *context, struct MHD_Connection *connection, void **state,
+                             enum MHD_ConnectionNotificationCode what) {
+    (void)context;
+    (void)connection;
+    (void)state;
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) atomic_fetch_add(&receiver.connections, 1);
+}
+
 void receiver_start(const char *key, const char *certificate) {
     unsigned flags = MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD |
                      (key ? (unsigned)MHD_USE_TLS : 0);
@@ -117,6 +125,7 @@ void receiver_start(const char *key, const char *certificate) {
                                    {MHD_OPTION_END, 0, NULL}};
     receiver.daemon = MHD_start_daemon(flags, 0, NULL, NULL, answer, NULL, MHD_OPTION_SOCK_ADDR,
                                        &at, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)1 << 20,
+                                       MHD_OPTION_NOTIFY_CONNECTION, count_connection, NULL,
                                        MHD_OPTION_ARRAY, key ? tls : tls + 2, MHD_OPTION_END);
     ck_assert_ptr_nonnull(receiver.daemon);
     const union MHD_DaemonInfo *info =
@@ -136,6 +145,10 @@ const char *receiver_url(void) {
 
 int receiver_requests(void) {
     return atomic_load(&receiver.requests);
+}
+
+int receiver_connections(void) {
+    return atomic_load(&receiver.connections);
 }
 
 struct receiver_request receiver_last(void) {

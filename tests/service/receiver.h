@@ -12,7 +12,7 @@
 #include <stddef.h>
 
 struct receiver_request {
-    char id[64], timestamp[32], signature[64], content_type[64], agent[64], expect[16];
+    char id[64], timestamp[32], signature[128], content_type[64], agent[64], expect[16];
     char body[20000];
     size_t body_bytes;
 };
@@ -23,6 +23,7 @@ void receiver_stop(void);
 
 const char *receiver_url(void); /* without a path */
 int receiver_requests(void);    /* that have come whole */
+int receiver_connections(void); /* that were made to it */
 struct receiver_request receiver_last(void);
 
 #endif

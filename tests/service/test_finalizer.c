@@ -133,7 +133,8 @@ static void make_schema(void) {
 static void setup(void) {
     struct db_settings settings = {.conninfo = getenv("PROVERQ_TEST_DSN"), .application = "test"};
     must(db_open(&settings, &db, &error));
-    script("truncate proverq.webhook_delivery, proverq.webhook_endpoint, proverq.partition, "
+    script("truncate proverq.webhook_attempt, proverq.webhook_delivery, proverq.webhook_secret, "
+           "proverq.webhook_endpoint, proverq.partition, "
            "proverq.job, "
            "proverq.prover restart identity");
     int fd = mkstemp(log_path);
@@ -225,7 +226,7 @@ START_TEST(the_receiver_gets_what_the_outbox_holds_and_can_verify_it) {
     wait_for(delivery, "delivered 1");
     struct receiver_request last = receiver_last();
     char *body = value("select body from proverq.webhook_delivery"),
-         *secret = value("select secret from proverq.webhook_endpoint"),
+         *secret = value("select secret from proverq.webhook_secret"),
          *id = value(
              "select 'msg_' || replace(delivery_id::text, '-', '') from proverq.webhook_delivery");
     ck_assert_uint_eq(last.body_bytes, strlen(body));
@@ -290,6 +291,40 @@ START_TEST(a_slow_endpoint_holds_up_no_job) {
              "proverq.webhook_delivery",
              "true");
     ck_assert_int_eq(receiver_requests(), 1);
+}
+END_TEST
+
+START_TEST(a_slow_endpoint_holds_up_no_other) {
+    make_endpoint("/slow");
+    script("select proverq.create_webhook_endpoint('f', '%s/200')", receiver_url());
+    START(LOCAL, "--webhook-parallel", "3", "--webhook-per-endpoint", "2");
+    prove_jobs(5, true);
+    wait_for("select count(token)::text from proverq.webhook_delivery", "2");
+    for (int i = 0; i < 3; i++)
+        script("select proverq.ping_webhook_endpoint('f')");
+    wait_for("select count(*)::text from proverq.webhook_delivery where state = 'delivered'", "3");
+    wait_for("select count(token)::text from proverq.webhook_delivery", "2");
+}
+END_TEST
+
+START_TEST(an_attempt_is_logged) {
+    make_endpoint("/500");
+    START(LOCAL);
+    prove_jobs(1, true);
+    wait_for(delivery, "pending 1");
+    wait_for("select format('%s %s %s %s %s %s %s', attempt, status, curl_code, peer, answer, "
+             "first_byte_us >= connect_us, total_us >= first_byte_us) from "
+             "proverq.delivery_attempts",
+             "1 500 0 127.0.0.1 first line.second .[31m line t t");
+}
+END_TEST
+
+START_TEST(while_a_secret_is_replaced_both_sign) {
+    make_endpoint("/200");
+    script("select proverq.rotate_webhook_secret('e'), proverq.ping_webhook_endpoint('e')");
+    START(LOCAL);
+    wait_for(delivery, "delivered 1");
+    ck_assert_uint_eq(strlen(receiver_last().signature), 2 * (WEBHOOK_SIGNATURE_BYTES - 1) + 1);
 }
 END_TEST
 
@@ -381,6 +416,9 @@ int main(void) {
     tcase_add_test(tcase, an_endpoint_that_is_gone_is_disabled);
     tcase_add_test(tcase, what_the_operator_did_not_allow_is_readable_in_sql);
     tcase_add_test(tcase, a_slow_endpoint_holds_up_no_job);
+    tcase_add_test(tcase, a_slow_endpoint_holds_up_no_other);
+    tcase_add_test(tcase, an_attempt_is_logged);
+    tcase_add_test(tcase, while_a_secret_is_replaced_both_sign);
     tcase_add_test(tcase, two_finalizers_do_each_thing_once);
     tcase_add_test(tcase, lost_connections_are_made_again);
     tcase_add_test(tcase, a_schema_that_is_missing_ends_it_with_what_to_run);

@@ -75,11 +75,13 @@ static void teardown(void) {
 }
 
 /* A task whose witness is `claimed` while the device proves `proved`; after the finish stage. */
-static struct task *finish_task(const struct wtns *claimed, const struct wtns *proved) {
+static struct task *finish_one(const struct wtns *claimed, const struct wtns *proved,
+                               enum lease_fate fate) {
     struct task *task = calloc(1, sizeof *task);
     struct stage_thread self = {.pipeline = &pipeline, .worker = WORKER_FINISH};
     ck_assert_ptr_nonnull(task);
     pipeline_begin(&pipeline, task);
+    atomic_store(&task->lease.fate, fate);
     task->circuit = &circuit;
     task->wtns = malloc(sizeof *task->wtns);
     task->publics = calloc(circuit.zkey->n_public, sizeof *task->publics);
@@ -94,6 +96,10 @@ static struct task *finish_task(const struct wtns *claimed, const struct wtns *p
     ck_assert_ptr_null(finish_main(&self));
     ck_assert_ptr_eq(queue_pop(&pipeline.record), task);
     return task;
+}
+
+static struct task *finish_task(const struct wtns *claimed, const struct wtns *proved) {
+    return finish_one(claimed, proved, LEASE_HELD);
 }
 
 static void is_blamed(struct task *task, enum err code, const char *words) {
@@ -122,6 +128,16 @@ START_TEST(a_proof_that_verifies_goes_on_with_its_times) {
         ck_assert_int_eq(times(task, steps[i]), 1);
     for (size_t i = 0; i < task->timing.n; i++)
         ck_assert_int_ge(task->timing.spans[i].duration_ns, 0);
+    pipeline_end(&pipeline, task);
+}
+END_TEST
+
+START_TEST(a_proof_that_is_not_wanted_any_more_is_dropped) {
+    struct task *task = finish_one(good, good, LEASE_CANCELLED);
+    ck_assert_int_eq(task->outcome, OUTCOME_DROP);
+    ck_assert_str_eq(task->error.text, "the job was cancelled");
+    ck_assert_int_eq(times(task, STEP_VERIFY), 0);
+    ck_assert_ptr_null(task->pending);
     pipeline_end(&pipeline, task);
 }
 END_TEST
@@ -171,6 +187,7 @@ int main(void) {
     tcase_set_timeout(tcase, 60);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, a_proof_that_verifies_goes_on_with_its_times);
+    tcase_add_test(tcase, a_proof_that_is_not_wanted_any_more_is_dropped);
     tcase_add_test(tcase, a_bad_witness_is_blamed_when_the_constraints_are_not_known);
     tcase_add_test(tcase, a_bad_witness_is_told_its_constraint);
     tcase_add_test(tcase, a_bad_witness_is_blamed_when_the_constraints_cannot_be_had);

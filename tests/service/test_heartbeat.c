@@ -4,6 +4,7 @@
 #include "service/stages.h"
 
 #include <check.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,6 +80,7 @@ static void setup(void) {
     pipeline.options = &options;
     pipeline.prover_id = 1;
     pipeline.heartbeat_stop = eventfd(0, EFD_NONBLOCK);
+    pipeline.dispatcher_wake = eventfd(0, EFD_NONBLOCK);
     pipeline.heartbeat_db = connect_with(&heartbeat_statements);
     must(leases_open(&pipeline.leases, &error));
     lease_step(&lease, "prove", LEASE_NO_DEADLINE);
@@ -111,7 +113,7 @@ START_TEST(a_lease_lasts_as_long_as_it_is_renewed) {
     ck_assert_int_eq(number("select count(*) from proverq.prover "
                             "where seen_at > clock_timestamp() - interval '2 s'"),
                      1);
-    ck_assert(!atomic_load(&lease.is_lost));
+    ck_assert(!lease_is_lost(&lease));
     usleep(800000);
     ck_assert_int_eq(number("select proverq.rescue_expired()::int8"), 1);
 }
@@ -123,8 +125,54 @@ START_TEST(a_lease_that_was_taken_away_is_known_as_lost) {
                    "select proverq.rescue_expired()",
                    &error));
     beat_for(300);
-    ck_assert(atomic_load(&lease.is_lost));
+    ck_assert_int_eq(atomic_load(&lease.fate), LEASE_TAKEN);
     ck_assert_int_eq(number("select count(*) from proverq.partition where state = 'ready'"), 1);
+}
+END_TEST
+
+/* What ends the lease while the thread runs, and what the lease then says within a second. */
+static void ends_with(const char *sql, enum lease_fate fate) {
+    options.lease_ms = 600000; /* renewed every 10 s */
+    int watch = lease_watch(pipeline.leases, &lease);
+    ck_assert_int_eq(pthread_create(&thread.thread, NULL, heartbeat_main, &thread), 0);
+    usleep(300000);
+    ck_assert(!lease_is_lost(&lease));
+    must(db_script(db, "test", sql, &error));
+    struct pollfd fd = {watch, POLLIN, 0};
+    ck_assert_int_eq(poll(&fd, 1, 1000), 1);
+    ck_assert_int_eq(atomic_load(&lease.fate), fate);
+    wake_up(pipeline.heartbeat_stop);
+    pthread_join(thread.thread, NULL);
+    lease_unwatch(pipeline.leases, &lease);
+}
+
+START_TEST(a_cancelled_job_is_known_within_a_second) {
+    ends_with("begin; update proverq.partition set state = 'cancelled', token = null, "
+              "lease_until = null; update proverq.job set state = 'cancelled'; commit",
+              LEASE_CANCELLED);
+}
+END_TEST
+
+START_TEST(a_job_that_failed_elsewhere_is_known_within_a_second) {
+    ends_with("begin; update proverq.partition set state = 'cancelled', token = null, "
+              "lease_until = null; update proverq.job set state = 'failing'; commit",
+              LEASE_FAILED);
+}
+END_TEST
+
+START_TEST(a_job_that_is_gone_is_known_within_a_second) {
+    ends_with("truncate proverq.job cascade", LEASE_GONE);
+}
+END_TEST
+
+START_TEST(a_lease_that_ends_because_its_outcome_is_recorded_is_not_lost) {
+    lease_record(&lease);
+    must(db_script(db, "test",
+                   "update proverq.partition set state = 'cancelled', token = null, "
+                   "lease_until = null",
+                   &error));
+    beat_for(600);
+    ck_assert(!lease_is_lost(&lease));
 }
 END_TEST
 
@@ -158,6 +206,10 @@ int main(void) {
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, a_lease_lasts_as_long_as_it_is_renewed);
     tcase_add_test(tcase, a_lease_that_was_taken_away_is_known_as_lost);
+    tcase_add_test(tcase, a_cancelled_job_is_known_within_a_second);
+    tcase_add_test(tcase, a_job_that_failed_elsewhere_is_known_within_a_second);
+    tcase_add_test(tcase, a_job_that_is_gone_is_known_within_a_second);
+    tcase_add_test(tcase, a_lease_that_ends_because_its_outcome_is_recorded_is_not_lost);
     tcase_add_test(tcase, a_lost_connection_is_made_again_and_the_lease_renewed);
     tcase_add_test_raise_signal(tcase, a_step_past_its_deadline_ends_the_process_and_its_lease,
                                 SIGABRT);

@@ -44,7 +44,8 @@ START_TEST(defaults_come_from_the_table) {
     ck_assert_str_eq(options.database, "");
     ck_assert_uint_eq(options.lease_ms, 30000);
     ck_assert_uint_eq(options.poll_ms, 1000);
-    ck_assert_uint_eq(options.webhook_parallel, 64);
+    ck_assert_uint_eq(options.webhook_parallel, 256);
+    ck_assert_uint_eq(options.webhook_per_endpoint, 8);
     ck_assert_uint_eq(options.devices.n, 1);
     ck_assert_str_eq(options.devices.item[0], "auto");
     ck_assert_uint_eq(options.webhook_allow.n, 0);

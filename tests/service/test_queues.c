@@ -2,6 +2,7 @@
 #include "service/queues.h"
 
 #include <check.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -182,9 +183,9 @@ END_TEST
 START_TEST(a_lost_lease_or_a_stop_ends_a_task) {
     struct task *task = begin_task();
     ck_assert(!pipeline_is_over(&pipeline, task));
-    atomic_store(&task->lease.is_lost, true);
+    atomic_store(&task->lease.fate, LEASE_CANCELLED);
     ck_assert(pipeline_is_over(&pipeline, task));
-    pop_and_end(task, OUTCOME_RELEASE);
+    pop_and_end(task, OUTCOME_DROP);
     task = begin_task();
     pipeline_stop(&pipeline);
     ck_assert(pipeline_is_over(&pipeline, task));
@@ -284,23 +285,63 @@ START_TEST(a_step_past_its_deadline_is_found) {
 }
 END_TEST
 
-START_TEST(only_tokens_that_were_asked_for_and_denied_are_lost) {
+START_TEST(a_lease_whose_outcome_is_known_is_not_lost_by_being_ended) {
     struct lease leases[3];
-    struct uuid asked[3];
+    struct uuid tokens[3];
+    int64_t jobs[3], partitions[3];
+    struct lease_loss loss;
     memset(leases, 0, sizeof leases);
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 3; i++) {
+        leases[i].token.bytes[0] = (uint8_t)(i + 1);
+        leases[i].job = (int64_t)i;
+        leases[i].partition = (int32_t)i + 10;
+        lease_step(&leases[i], "prove", LEASE_NO_DEADLINE);
+        leases_add(pipeline.leases, &leases[i]);
+    }
+    ck_assert_uint_eq(leases_to_look_for(pipeline.leases, jobs, partitions, tokens, 3), 3);
+    lease_record(&leases[1]); /* between the question and the answer */
+    ck_assert(leases_lose(pipeline.leases, &leases[0].token, LEASE_CANCELLED, &loss));
+    ck_assert(loss.job == 0 && loss.partition == 10 && strcmp(loss.step, "prove") == 0);
+    ck_assert(!leases_lose(pipeline.leases, &leases[0].token, LEASE_CANCELLED, &loss));
+    ck_assert(!leases_lose(pipeline.leases, &leases[1].token, LEASE_TAKEN, &loss));
+    ck_assert(lease_is_lost(&leases[0]));
+    ck_assert(!lease_is_lost(&leases[1]));
+    ck_assert(!lease_is_lost(&leases[2]));
+    ck_assert_uint_eq(leases_to_look_for(pipeline.leases, jobs, partitions, tokens, 3), 1);
+    ck_assert(jobs[0] == 2 && partitions[0] == 12);
+    ck_assert_uint_eq(leases_tokens(pipeline.leases, tokens, 3), 3); /* all are renewed */
+    for (size_t i = 0; i < 3; i++)
+        leases_remove(pipeline.leases, &leases[i]);
+}
+END_TEST
+
+static bool is_readable(int fd) {
+    struct pollfd poll_fd = {fd, POLLIN, 0};
+    return poll(&poll_fd, 1, 0) > 0;
+}
+
+START_TEST(who_watches_a_lease_hears_that_it_is_lost_or_that_all_is_over) {
+    struct lease leases[2];
+    struct lease_loss loss;
+    memset(leases, 0, sizeof leases);
+    for (size_t i = 0; i < 2; i++) {
         leases[i].token.bytes[0] = (uint8_t)(i + 1);
         leases_add(pipeline.leases, &leases[i]);
     }
-    ck_assert_uint_eq(leases_tokens(pipeline.leases, asked, 3), 3);
-    asked[0] = leases[0].token; /* the third was claimed after the question */
-    asked[1] = leases[1].token;
-    ck_assert_uint_eq(leases_mark_lost(pipeline.leases, asked, 2, &leases[1].token, 1), 1);
-    ck_assert(atomic_load(&leases[0].is_lost));
-    ck_assert(!atomic_load(&leases[1].is_lost));
-    ck_assert(!atomic_load(&leases[2].is_lost));
-    for (int i = 0; i < 3; i++)
+    int first = lease_watch(pipeline.leases, &leases[0]);
+    int second = lease_watch(pipeline.leases, &leases[1]);
+    ck_assert(first >= 0 && second >= 0 && !is_readable(first));
+    ck_assert(leases_lose(pipeline.leases, &leases[0].token, LEASE_TAKEN, &loss));
+    ck_assert(is_readable(first) && !is_readable(second));
+    pipeline_stop(&pipeline);
+    ck_assert(is_readable(second));
+    lease_unwatch(pipeline.leases, &leases[0]);
+    first = lease_watch(pipeline.leases, &leases[0]); /* too late to watch */
+    ck_assert(is_readable(first));
+    for (size_t i = 0; i < 2; i++) {
+        lease_unwatch(pipeline.leases, &leases[i]);
         leases_remove(pipeline.leases, &leases[i]);
+    }
 }
 END_TEST
 
@@ -324,7 +365,8 @@ int main(void) {
     tcase_add_test(tasks, free_buffers_make_room_for_one_that_is_needed);
     tcase_add_test(tasks, what_never_fits_is_refused_and_not_waited_for);
     tcase_add_test(tasks, a_step_past_its_deadline_is_found);
-    tcase_add_test(tasks, only_tokens_that_were_asked_for_and_denied_are_lost);
+    tcase_add_test(tasks, a_lease_whose_outcome_is_known_is_not_lost_by_being_ended);
+    tcase_add_test(tasks, who_watches_a_lease_hears_that_it_is_lost_or_that_all_is_over);
     suite_add_tcase(suite, tasks);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -6,16 +6,21 @@
  */
 #include "service/db.h"
 #include "service/migrate.h"
+#include "service/probe.h"
+#include "service/report.h"
 #include "service/supervisor.h"
 
 #include <check.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -36,6 +41,26 @@ static void event(const char *format, ...) {
     va_end(args);
     int fd = open(getenv("TEST_EVENTS"), O_WRONLY | O_APPEND | O_CREAT, 0600);
     if (fd < 0 || write(fd, line, (size_t)n) != n || close(fd)) _exit(99);
+}
+
+static char *contents(const char *path) {
+    enum { MOST = 1 << 20 };
+    char *text = calloc(1, MOST + 1);
+    if (!text) abort();
+    FILE *file = fopen(path, "r");
+    if (!file) return text;
+    if (fread(text, 1, MOST, file) >= MOST) abort();
+    (void)fclose(file);
+    return text;
+}
+
+static size_t count(const char *path, const char *what) {
+    size_t n = 0;
+    char *text = contents(path);
+    for (const char *at = text; (at = strstr(at, what)); at++)
+        n++;
+    free(text);
+    return n;
 }
 
 /* A row for this prover, as a real one makes. */
@@ -64,7 +89,10 @@ static int play(int argc, const char *const *argv) {
     bool is_prover = o.command == COMMAND_PROVER;
     event("%s started %d %s %s\n", role, getpid(), is_prover ? o.devices.item[0] : "-",
           is_prover ? o.instance : "-");
-    if (is_prover && strcmp(mode, "fails") == 0) {
+    size_t fails = is_prover && strcmp(mode, "fails") == 0          ? SIZE_MAX
+                   : is_prover && strcmp(mode, "fails thrice") == 0 ? 3
+                                                                    : 0;
+    if (fails > 0 && count(getenv("TEST_EVENTS"), "prover started ") <= fails) {
         static const char text[] = "device_fault: it broke";
         return write((int)o.report_fd, text, sizeof text - 1) > 0;
     }
@@ -74,6 +102,8 @@ static int play(int argc, const char *const *argv) {
     (void)sigaddset(&term, SIGTERM);
     (void)sigprocmask(SIG_BLOCK, &term, NULL);
     event("%s ready %d\n", role, getpid());
+    if (!is_prover || strcmp(mode, "is silent") != 0) report_open(o.report_fd);
+    report_ready();
     (void)sigwait(&term, &number);
     event("%s told %d\n", role, getpid());
     if (is_prover && strcmp(mode, "stubborn") == 0) (void)sigwait(&term, &number);
@@ -119,26 +149,6 @@ static int end_of_supervisor(int seconds) {
         (void)usleep(10000);
     }
     return -1;
-}
-
-static char *contents(const char *path) {
-    enum { MOST = 1 << 20 };
-    char *text = calloc(1, MOST + 1);
-    ck_assert_ptr_nonnull(text);
-    FILE *file = fopen(path, "r");
-    if (!file) return text;
-    ck_assert_uint_lt(fread(text, 1, MOST, file), MOST);
-    (void)fclose(file);
-    return text;
-}
-
-static size_t count(const char *path, const char *what) {
-    size_t n = 0;
-    char *text = contents(path);
-    for (const char *at = text; (at = strstr(at, what)); at++)
-        n++;
-    free(text);
-    return n;
 }
 
 static void wait_for(const char *path, const char *what, size_t times) {
@@ -330,6 +340,176 @@ START_TEST(a_child_that_crashes_is_reported_by_its_signal) {
 }
 END_TEST
 
+/* Waits until the query gives this number. */
+static void wait_for_number(const char *sql, int64_t wanted) {
+    struct db *db = connect_to_test();
+    int64_t have = -1;
+    for (int i = 0; i < 2000 && have != wanted; i++) {
+        struct db_result *rows = NULL;
+        must(db_query(db, sql, "", "l", DB_NO_PARAMS, &rows, &error));
+        have = db_get_int(rows, 0, 0);
+        db_free(rows);
+        if (have != wanted) (void)usleep(10000);
+    }
+    db_close(db);
+    ck_assert_int_eq(have, wanted);
+}
+
+START_TEST(a_device_that_fails_three_times_is_in_quarantine_until_a_probe_succeeds) {
+    START("fails thrice", "--device", "cpu");
+    wait_for(events, "prover started ", 3);
+    wait_for_number("select count(*) from proverq.device_quarantine where device = 'cpu' and "
+                    "faults = 3 and reason = 'device_fault: it broke'",
+                    1);
+    wait_for(log_path, "msg=\"a device is in quarantine", 1);
+    wait_for(log_path, "msg=\"a device works again\"", 3); /* it was probed after each fault */
+    wait_for(events, "prover ready ", 1);
+    wait_for_number("select count(*) from proverq.device_quarantine", 0);
+}
+END_TEST
+
+START_TEST(the_quarantine_of_another_life_is_over) {
+    struct db *db = connect_to_test();
+    char host[256] = "";
+    (void)gethostname(host, sizeof host - 1);
+    must(db_query(db,
+                  "insert into proverq.device_quarantine (host, device, faults, reason) "
+                  "values ($1, 'cpu', 9, 'old'), ('another', 'cpu', 9, 'old')",
+                  "t", "", DB_PARAMS(db_text(host)), NULL, &error));
+    START("runs", "--device", "cpu");
+    wait_for_number("select count(*) from proverq.device_quarantine", 1);
+    must(db_script(db, "test", "delete from proverq.device_quarantine", &error));
+    db_close(db);
+}
+END_TEST
+
+/* --- systemd --- */
+
+/* Plays systemd: a socket for the supervisor that is started next. */
+static int notify_socket(const char *name, const char *watchdog_us) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    size_t n = strlen(name);
+    memcpy(address.sun_path, name, n);
+    if (*name == '@') address.sun_path[0] = '\0';
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&address,
+                          (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n)),
+                     0);
+    ck_assert_int_eq(setenv("NOTIFY_SOCKET", name, 1), 0);
+    ck_assert_int_eq(setenv("WATCHDOG_USEC", watchdog_us, 1), 0);
+    return fd;
+}
+
+/* What came next within the time; "" for nothing. */
+static const char *heard(int fd, int ms) {
+    static char text[1000];
+    struct pollfd p = {fd, POLLIN, 0};
+    ssize_t n = poll(&p, 1, ms) > 0 ? recv(fd, text, sizeof text - 1, 0) : 0;
+    ck_assert_int_ge(n, 0);
+    text[n] = '\0';
+    return text;
+}
+
+static void wait_to_hear(int fd, const char *what) {
+    char all[8000] = "";
+    for (int i = 0; i < 200; i++) {
+        const char *text = heard(fd, 100);
+        if (strstr(text, what)) return;
+        if (*text && strlen(all) + strlen(text) + 2 < sizeof all)
+            (void)snprintf(all + strlen(all), sizeof all - strlen(all), "%s\n", text);
+    }
+    ck_abort_msg("\"%s\" was not heard, but:\n%s", what, all);
+}
+
+/* How often it was heard in that time. */
+static int times_heard(int fd, const char *what, int ms) {
+    int n = 0;
+    for (struct timespec now, start = {0}; clock_gettime(CLOCK_MONOTONIC, &now) == 0;) {
+        if (!start.tv_sec) start = now;
+        int64_t gone = (now.tv_sec - start.tv_sec) * 1000 + (now.tv_nsec - start.tv_nsec) / 1000000;
+        if (gone >= ms) break;
+        n += strstr(heard(fd, (int)(ms - gone)), what) != NULL;
+    }
+    return n;
+}
+
+START_TEST(systemd_is_told_of_the_start_the_life_and_the_end) {
+    char path[80];
+    (void)snprintf(path, sizeof path, "%s/notify", folder);
+    int fd = notify_socket(path, "4000000");
+    START("runs", "--device", "cpu");
+    wait_to_hear(fd, "STATUS=cpu starting, finalizer starting");
+    wait_to_hear(fd, "STATUS=cpu at work, finalizer at work");
+    wait_to_hear(fd, "READY=1");
+    ck_assert_uint_eq(count(events, " ready "), 2);
+    ck_assert_int_ge(times_heard(fd, "WATCHDOG=1", 4000), 2);
+    ck_assert_int_eq(kill(supervisor, SIGTERM), 0);
+    wait_to_hear(fd, "STOPPING=1");
+    ck_assert_int_eq(end_of_supervisor(20), 0);
+    (void)close(fd);
+    (void)unlink(path);
+}
+END_TEST
+
+START_TEST(a_supervisor_that_hangs_does_not_feed_the_watchdog) {
+    char name[80];
+    (void)snprintf(name, sizeof name, "@%s", folder); /* in the abstract namespace */
+    int fd = notify_socket(name, "2000000");
+    START("runs", "--device", "cpu");
+    wait_to_hear(fd, "READY=1");
+    ck_assert_int_ge(times_heard(fd, "WATCHDOG=1", 2000), 2);
+    ck_assert_int_eq(kill(supervisor, SIGSTOP), 0);
+    (void)times_heard(fd, "WATCHDOG=1", 200);
+    ck_assert_int_eq(times_heard(fd, "WATCHDOG=1", 2000), 0);
+    ck_assert_int_eq(kill(supervisor, SIGCONT), 0);
+    wait_to_hear(fd, "WATCHDOG=1");
+    (void)close(fd);
+}
+END_TEST
+
+START_TEST(a_child_that_hangs_starves_the_watchdog_and_is_replaced) {
+    char path[80], instance[UUID_TEXT_BYTES];
+    (void)snprintf(path, sizeof path, "%s/notify", folder);
+    int fd = notify_socket(path, "12000000");
+    START("runs", "--device", "cpu");
+    wait_to_hear(fd, "READY=1");
+    ck_assert_int_eq(kill(started("prover", 0, instance), SIGSTOP), 0);
+    ck_assert_int_ge(times_heard(fd, "WATCHDOG=1", 5500), 1); /* it may only be slow */
+    ck_assert_int_le(times_heard(fd, "WATCHDOG=1", 1800), 1); /* after 6 s */
+    wait_for(log_path, "msg=\"a child hangs and is killed\" role=prover", 1); /* after 8 s */
+    wait_for(log_path, "it was silent and was killed", 1);
+    wait_for(events, "prover ready ", 2);
+    wait_to_hear(fd, "WATCHDOG=1");
+    (void)close(fd);
+    (void)unlink(path);
+}
+END_TEST
+
+START_TEST(children_and_provers_hear_nothing_of_systemd) {
+    char path[80], instance[UUID_TEXT_BYTES], file[64];
+    (void)snprintf(path, sizeof path, "%s/notify", folder);
+    int fd = notify_socket(path, "4000000");
+    START("runs", "--device", "cpu");
+    wait_for(events, " ready ", 2);
+    (void)snprintf(file, sizeof file, "/proc/%d/environ", started("prover", 0, instance));
+    FILE *environment = fopen(file, "r");
+    ck_assert_ptr_nonnull(environment);
+    char *entry = NULL;
+    size_t room = 0, n = 0;
+    while (getdelim(&entry, &room, '\0', environment) > 0) {
+        ck_assert_msg(strncmp(entry, "NOTIFY_", 7) != 0 && strncmp(entry, "WATCHDOG_", 9) != 0,
+                      "%s", entry);
+        n++;
+    }
+    ck_assert_uint_gt(n, 3);
+    free(entry);
+    (void)fclose(environment);
+    (void)close(fd);
+    (void)unlink(path);
+}
+END_TEST
+
 /* --- the end --- */
 
 START_TEST(the_first_signal_lets_the_provers_then_the_finalizer_finish) {
@@ -385,6 +565,8 @@ START_TEST(a_terminals_signal_reaches_the_supervisor_only) {
 END_TEST
 
 int main(int argc, char **argv) {
+    if (argc == 4 && strcmp(argv[1], PROBE_COMMAND) == 0)
+        return probe_process_main(argv[2], argv[3]);
     if (argc > 1 && (strcmp(argv[1], "prover") == 0 || strcmp(argv[1], "finalizer") == 0))
         return play(argc, (const char *const *)argv);
     if (!getenv("PROVERQ_TEST_DSN")) {
@@ -406,6 +588,12 @@ int main(int argc, char **argv) {
     tcase_add_test(tcase, a_killed_prover_gives_up_its_leases_at_once_and_no_other_does);
     tcase_add_test(tcase, a_child_that_keeps_failing_is_reported_with_its_error_and_waited_for);
     tcase_add_test(tcase, a_child_that_crashes_is_reported_by_its_signal);
+    tcase_add_test(tcase, a_device_that_fails_three_times_is_in_quarantine_until_a_probe_succeeds);
+    tcase_add_test(tcase, the_quarantine_of_another_life_is_over);
+    tcase_add_test(tcase, systemd_is_told_of_the_start_the_life_and_the_end);
+    tcase_add_test(tcase, a_supervisor_that_hangs_does_not_feed_the_watchdog);
+    tcase_add_test(tcase, a_child_that_hangs_starves_the_watchdog_and_is_replaced);
+    tcase_add_test(tcase, children_and_provers_hear_nothing_of_systemd);
     tcase_add_test(tcase, the_first_signal_lets_the_provers_then_the_finalizer_finish);
     tcase_add_test(tcase, the_second_signal_kills);
     tcase_add_test(tcase, children_do_not_outlive_a_supervisor_that_is_killed);

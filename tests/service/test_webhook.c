@@ -3,7 +3,11 @@
 #include "service/webhook.h"
 #include "tests/service/receiver.h"
 
+#include <arpa/inet.h>
 #include <check.h>
+#include <curl/curl.h>
+#include <dlfcn.h>
+#include <netdb.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
@@ -11,10 +15,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 static const char secret[] = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
+static const char other_secret[] = "whsec_ISEhISEhISEhISEhISEhISEhISEhISEhISEhISEhISE=";
 
 static struct error error;
 static uint32_t timeout_ms; /* of the clients that a test makes */
@@ -39,6 +46,106 @@ static void teardown(void) {
     receiver_stop();
 }
 
+/* --- names: this function stands before the C library's, for libcurl too --- */
+
+static const char
+    *answers[2];           /* addresses of every name that ends in .test, and of the second try */
+static unsigned lookup_us; /* how long a name server takes */
+
+static void add_answer(struct addrinfo **list, const char *text, uint16_t port, int type) {
+    struct {
+        struct addrinfo info;
+        struct sockaddr_storage address;
+    } *one = calloc(1, sizeof *one);
+    struct sockaddr_in *v4 = (void *)&one->address;
+    struct sockaddr_in6 *v6 = (void *)&one->address;
+    if (inet_pton(AF_INET, text, &v4->sin_addr) == 1) {
+        v4->sin_family = AF_INET;
+        v4->sin_port = htons(port);
+    } else {
+        ck_assert_int_eq(inet_pton(AF_INET6, text, &v6->sin6_addr), 1);
+        v6->sin6_family = AF_INET6;
+        v6->sin6_port = htons(port);
+    }
+    bool is_v4 = one->address.ss_family == AF_INET;
+    one->info = (struct addrinfo){.ai_family = one->address.ss_family,
+                                  .ai_socktype = type ? type : SOCK_STREAM,
+                                  .ai_addrlen = is_v4 ? sizeof *v4 : sizeof *v6,
+                                  .ai_addr = (void *)&one->address,
+                                  .ai_next = *list};
+    *list = &one->info;
+}
+
+int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
+                struct addrinfo **out) {
+    int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+    char addresses[256], *rest = addresses, *one;
+    size_t length = name ? strlen(name) : 0;
+    if (length < 5 || strcmp(name + length - 5, ".test") != 0) {
+        *(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
+        return real(name, service, hints, out);
+    }
+    (void)usleep(lookup_us);
+    (void)snprintf(addresses, sizeof addresses, "%s", answers[0]);
+    *out = NULL;
+    while ((one = strsep(&rest, " ")))
+        add_answer(out, one, (uint16_t)(service ? strtoul(service, NULL, 10) : 0),
+                   hints ? hints->ai_socktype : 0);
+    if (answers[1]) answers[0] = answers[1];
+    return 0;
+}
+
+void freeaddrinfo(struct addrinfo *list) {
+    void (*real)(struct addrinfo *);
+    if (list && list->ai_addr == (void *)(list + 1)) {
+        while (list) {
+            struct addrinfo *next = list->ai_next;
+            free(list);
+            list = next;
+        }
+        return;
+    }
+    *(void **)&real = dlsym(RTLD_NEXT, "freeaddrinfo");
+    real(list);
+}
+
+/* --- a server without manners, for one connection: what it says, and then says for ever --- */
+
+static struct {
+    int fd;
+    uint16_t port;
+    const char *first, *again;
+    unsigned pause_us;
+} rude;
+
+static void *rude_server(void *unused) {
+    char buffer[4096];
+    int fd = accept(rude.fd, NULL, NULL);
+    (void)unused;
+    if (fd < 0 || recv(fd, buffer, sizeof buffer, 0) <= 0) return NULL;
+    ssize_t sent = send(fd, rude.first, strlen(rude.first), MSG_NOSIGNAL);
+    while (sent > 0) {
+        sent = send(fd, rude.again, strlen(rude.again), MSG_NOSIGNAL);
+        if (rude.pause_us) (void)usleep(rude.pause_us);
+    }
+    (void)close(fd);
+    return NULL;
+}
+
+static void rude_start(const char *first, const char *again, unsigned pause_us) {
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof at;
+    pthread_t thread;
+    rude.first = first, rude.again = again, rude.pause_us = pause_us;
+    rude.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(rude.fd, (struct sockaddr *)&at, sizeof at), 0);
+    ck_assert_int_eq(listen(rude.fd, 1), 0);
+    ck_assert_int_eq(getsockname(rude.fd, (struct sockaddr *)&at, &size), 0);
+    rude.port = ntohs(at.sin_port);
+    ck_assert_int_eq(pthread_create(&thread, NULL, rude_server, NULL), 0);
+    ck_assert_int_eq(pthread_detach(thread), 0);
+}
+
 /* --- the client under test --- */
 
 static struct webhook_client *client_of(const char *allow, bool http, const char *ca_file) {
@@ -55,7 +162,7 @@ static void start(struct webhook_client *client, const char *url, const char *ke
         .delivery = {{0xab, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 0xff}},
         .token = {{1}},
         .url = url,
-        .secret = key,
+        .secrets = key,
         .body = body};
     ck_assert_msg(webhook_start(client, &message, &error) == ERR_NONE, "%s", error.text);
 }
@@ -179,6 +286,51 @@ START_TEST(the_receiver_gets_the_stored_bytes_and_can_verify_them) {
 }
 END_TEST
 
+START_TEST(while_a_secret_is_replaced_both_sign) {
+    char secrets[160], expected[2 * WEBHOOK_SIGNATURE_BYTES], url[128];
+    (void)snprintf(secrets, sizeof secrets, "%s %s", secret, other_secret);
+    (void)snprintf(url, sizeof url, "%s/200", receiver_url());
+    struct webhook_client *client = client_of("127.0.0.0/8", true, "");
+    start(client, url, secrets, "{}");
+    ck_assert_int_eq(wait_for_result(client).status, 200);
+    struct receiver_request last = receiver_last();
+    int64_t timestamp = strtoll(last.timestamp, NULL, 10);
+    ck_assert_int_eq(webhook_sign(secret, last.id, timestamp, "{}", 2, expected, &error), ERR_NONE);
+    size_t n = strlen(expected);
+    expected[n++] = ' ';
+    ck_assert_int_eq(webhook_sign(other_secret, last.id, timestamp, "{}", 2, expected + n, &error),
+                     ERR_NONE);
+    ck_assert_str_eq(last.signature, expected);
+    webhook_client_close(client);
+}
+END_TEST
+
+START_TEST(a_result_tells_the_peer_the_times_and_the_answer) {
+    struct webhook_result result = deliver("/500");
+    ck_assert_str_eq(result.peer, "127.0.0.1");
+    ck_assert_str_eq(result.answer, "first line.second .[31m line");
+    ck_assert_int_eq(result.curl_code, 0);
+    ck_assert_int_gt(result.connect_us, 0);
+    ck_assert_int_ge(result.first_byte_us, result.connect_us);
+    ck_assert_int_ge(result.total_us, result.first_byte_us);
+    ck_assert_int_eq(result.tls_us, 0);
+}
+END_TEST
+
+START_TEST(connections_are_used_again) {
+    char url[128];
+    (void)snprintf(url, sizeof url, "%s/200", receiver_url());
+    struct webhook_client *client = client_of("127.0.0.0/8", true, "");
+    for (int i = 0; i < 5; i++) {
+        start(client, url, secret, "{}");
+        ck_assert_int_eq(wait_for_result(client).status, 200);
+    }
+    ck_assert_int_eq(receiver_requests(), 5);
+    ck_assert_int_eq(receiver_connections(), 1);
+    webhook_client_close(client);
+}
+END_TEST
+
 START_TEST(only_2xx_is_success) {
     static const int statuses[] = {200, 201, 202, 204, 299, 301, 302, 307, 308, 400, 404, 500, 503};
     for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) {
@@ -224,7 +376,7 @@ START_TEST(a_receiver_that_does_not_answer_times_out) {
     ck_assert_int_eq(result.status, 0);
     says(&result, "timed out");
     ck_assert_int_lt(now_ms() - start_ms, 3900);
-    ck_assert_int_ge(result.duration_ms, 850);
+    ck_assert_int_ge(result.total_us, 850000);
 }
 END_TEST
 
@@ -242,13 +394,61 @@ START_TEST(a_dripping_answer_is_cut_by_time) {
     timeout_ms = 900;
     struct webhook_result result = deliver("/drip500");
     ck_assert_int_eq(result.status, 500);
-    ck_assert_int_lt(result.duration_ms, 5000);
+    ck_assert_int_lt(result.total_us, 5000000);
 }
 END_TEST
 
 START_TEST(endless_headers_are_cut) {
     struct webhook_result result = deliver("/headers");
     ck_assert_int_eq(result.status, 200);
+}
+END_TEST
+
+/* What came of a delivery to the server without manners, and in which time. */
+static struct webhook_result deliver_rudely(int64_t *ms) {
+    char url[64];
+    (void)snprintf(url, sizeof url, "http://127.0.0.1:%u/", rude.port);
+    int64_t start_ms = now_ms();
+    struct webhook_result result = deliver_to(client_of("127.0.0.0/8", true, ""), url);
+    *ms = now_ms() - start_ms;
+    return result;
+}
+
+START_TEST(headers_without_end_are_cut_by_size) {
+    int64_t ms;
+    rude_start("HTTP/1.1 200 OK\r\n", "X-Header: and one more\r\n", 0);
+    (void)deliver_rudely(&ms);
+    ck_assert_int_lt(ms, 10000);
+    rude_start("", "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n", 0);
+    ck_assert_int_ne(deliver_rudely(&ms).status / 100, 2);
+    ck_assert_int_lt(ms, 10000);
+}
+END_TEST
+
+START_TEST(a_header_without_end_is_cut) {
+    int64_t ms;
+    rude_start("HTTP/1.1 200 OK\r\nX-Header: ", "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+               0);
+    (void)deliver_rudely(&ms);
+    ck_assert_int_lt(ms, 10000);
+}
+END_TEST
+
+START_TEST(dripping_headers_are_cut_by_time) {
+    int64_t ms;
+    timeout_ms = 900;
+    rude_start("HTTP/1.1 200 OK\r\n", "X: y\r\n", 20000);
+    (void)deliver_rudely(&ms);
+    ck_assert_int_lt(ms, 5000);
+}
+END_TEST
+
+START_TEST(what_is_no_http_is_no_success) {
+    int64_t ms;
+    rude_start("220 smtp.example.org ESMTP\r\n", "250 yes\r\n", 0);
+    struct webhook_result result = deliver_rudely(&ms);
+    ck_assert_int_eq(result.status, 0);
+    ck_assert_str_ne(result.error, "");
 }
 END_TEST
 
@@ -264,9 +464,21 @@ END_TEST
 /* --- what is refused --- */
 
 START_TEST(private_addresses_are_refused_in_every_notation) {
-    static const char *const hosts[] = {"127.0.0.1",          "localhost", "0x7f.1",
-                                        "2130706433",         "127.1",     "0177.0.0.1",
-                                        "[::ffff:127.0.0.1]", "0.0.0.0",   "[::]"};
+    static const char *const hosts[] = {"127.0.0.1",
+                                        "localhost",
+                                        "0x7f.1",
+                                        "2130706433",
+                                        "127.1",
+                                        "0177.0.0.1",
+                                        "[::ffff:127.0.0.1]",
+                                        "0.0.0.0",
+                                        "[::]",
+                                        "017700000001",
+                                        "0x7f000001",
+                                        "[::1]",
+                                        "[::ffff:7f00:1]",
+                                        "[64:ff9b::7f00:1]",
+                                        "[2002:7f00:1::]"};
     const char *port = strrchr(receiver_url(), ':');
     for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
         char url[128];
@@ -276,6 +488,65 @@ START_TEST(private_addresses_are_refused_in_every_notation) {
         says(&result, "--webhook-allow");
     }
     ck_assert_int_eq(receiver_requests(), 0);
+}
+END_TEST
+
+static struct webhook_result deliver_to_name(const char *allow) {
+    char url[64];
+    (void)snprintf(url, sizeof url, "http://hook.test%s/200", strrchr(receiver_url(), ':'));
+    return deliver_to(client_of(allow, true, ""), url);
+}
+
+START_TEST(names_that_lead_to_private_addresses_are_refused) {
+    static const char *const private[] = {
+        "127.0.0.1", "10.0.0.1",         "169.254.169.254", "::1",           "fd00::1",
+        "fe80::1",   "::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "::127.0.0.1"};
+    for (size_t i = 0; i < sizeof private / sizeof *private; i++) {
+        answers[0] = private[i];
+        struct webhook_result result = deliver_to_name("");
+        ck_assert_msg(result.status == 0, "%s", private[i]);
+        says(&result, "is not a public address");
+    }
+    answers[0] = "127.0.0.1";
+    ck_assert_int_eq(deliver_to_name("127.0.0.0/8").status, 200); /* the name itself works */
+    ck_assert_int_eq(receiver_requests(), 1);
+}
+END_TEST
+
+START_TEST(a_private_address_among_others_is_not_tried) {
+    answers[0] = "127.0.0.1 127.0.0.2"; /* nothing listens on the allowed one */
+    struct webhook_result result = deliver_to_name("127.0.0.2/32");
+    ck_assert_int_eq(result.status, 0);
+    ck_assert_int_eq(receiver_requests(), 0);
+}
+END_TEST
+
+START_TEST(a_name_that_changes_its_address_is_judged_anew) {
+    answers[0] = "127.0.0.2", answers[1] = "127.0.0.1";
+    struct webhook_result first = deliver_to_name("127.0.0.2/32");
+    struct webhook_result second = deliver_to_name("127.0.0.2/32");
+    ck_assert_str_eq(first.peer, "");
+    says(&second, "127.0.0.1 is not a public address");
+    ck_assert_int_eq(receiver_requests(), 0);
+}
+END_TEST
+
+START_TEST(a_name_server_that_hangs_holds_up_nobody) {
+    char url[128];
+    timeout_ms = 900;
+    answers[0] = "127.0.0.1";
+    lookup_us = 4000000;
+    struct webhook_client *client = client_of("127.0.0.0/8", true, "");
+    int64_t start_ms = now_ms();
+    start(client, "http://hook.test/", secret, "{}");
+    (void)snprintf(url, sizeof url, "%s/200", receiver_url());
+    start(client, url, secret, "{}");
+    ck_assert_int_eq(wait_for_result(client).status, 200);
+    struct webhook_result result = wait_for_result(client);
+    ck_assert_int_eq(result.status, 0);
+    webhook_client_close(client);
+    ck_assert_int_lt(now_ms() - start_ms, LIBCURL_VERSION_NUM >= 0x075700 ? 3000 : 9000);
+    (void)sleep(4); /* the lookup's thread ends */
 }
 END_TEST
 
@@ -293,6 +564,10 @@ START_TEST(a_proxy_of_the_environment_is_not_used) {
     ck_assert_int_eq(setenv("all_proxy", receiver_url(), 1), 0);
     struct webhook_result result =
         deliver_to(client_of("127.0.0.0/8", true, ""), "http://127.0.0.1:1/200"); /* closed */
+    ck_assert_int_eq(result.status, 0);
+    ck_assert_int_eq(setenv("https_proxy", receiver_url(), 1), 0);
+    ck_assert_int_eq(setenv("HTTPS_PROXY", receiver_url(), 1), 0);
+    result = deliver_to(client_of("127.0.0.0/8", true, ""), "https://127.0.0.1:1/200");
     ck_assert_int_eq(result.status, 0);
     ck_assert_int_eq(receiver_requests(), 0);
 }
@@ -312,13 +587,30 @@ START_TEST(other_schemes_and_passwords_in_urls_are_refused) {
                                        "file:///etc/passwd",
                                        "gopher://127.0.0.1/",
                                        "dict://127.0.0.1/",
-                                       "http://user:pw@127.0.0.1/200",
+                                       "http://127.0.0.1@127.0.0.1/200",
+                                       "http://\xe2\x91\xa0\xe2\x91\xa1\xe2\x91\xa6.0.0.1/200",
                                        "no url",
                                        ""};
+    char url[128];
     for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
         struct webhook_result result = deliver_to(client_of("127.0.0.0/8", true, ""), urls[i]);
         ck_assert_int_eq(result.status, 0);
         ck_assert_msg(*result.error, "%s", urls[i]);
+    }
+    (void)snprintf(url, sizeof url, "http://user:pw@127.0.0.1%s/200", strrchr(receiver_url(), ':'));
+    ck_assert_int_eq(deliver_to(client_of("127.0.0.0/8", true, ""), url).status, 0);
+    ck_assert_int_eq(receiver_requests(), 0);
+}
+END_TEST
+
+START_TEST(a_line_break_in_a_url_becomes_no_header) {
+    static const char *const ends[] = {"/200\r\nX-Evil: 1", "/200\nX-Evil: 1",
+                                       "/200 HTTP/1.1\r\nX: 1", "/200?\r\n\r\nPOST /200 HTTP/1.1"};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        char url[160];
+        (void)snprintf(url, sizeof url, "%s%s", receiver_url(), ends[i]);
+        struct webhook_result result = deliver_to(client_of("127.0.0.0/8", true, ""), url);
+        ck_assert_msg(result.status == 0, "%zu", i);
     }
     ck_assert_int_eq(receiver_requests(), 0);
 }
@@ -490,6 +782,9 @@ int main(void) {
     tcase_add_test(plain, signatures_are_those_of_the_reference_implementation);
     tcase_add_test(plain, malformed_secrets_are_refused);
     tcase_add_test(plain, the_receiver_gets_the_stored_bytes_and_can_verify_them);
+    tcase_add_test(plain, while_a_secret_is_replaced_both_sign);
+    tcase_add_test(plain, a_result_tells_the_peer_the_times_and_the_answer);
+    tcase_add_test(plain, connections_are_used_again);
     tcase_add_test(plain, only_2xx_is_success);
     tcase_add_test(plain, a_redirect_is_not_followed);
     tcase_add_test(plain, a_refusal_shows_peer_and_answer_on_one_printable_line);
@@ -499,12 +794,21 @@ int main(void) {
     tcase_add_test(plain, an_endless_answer_is_cut_and_counts_by_its_status);
     tcase_add_test(plain, a_dripping_answer_is_cut_by_time);
     tcase_add_test(plain, endless_headers_are_cut);
+    tcase_add_test(plain, headers_without_end_are_cut_by_size);
+    tcase_add_test(plain, a_header_without_end_is_cut);
+    tcase_add_test(plain, dripping_headers_are_cut_by_time);
+    tcase_add_test(plain, what_is_no_http_is_no_success);
     tcase_add_test(plain, a_closed_port_is_an_error);
     tcase_add_test(plain, private_addresses_are_refused_in_every_notation);
+    tcase_add_test(plain, names_that_lead_to_private_addresses_are_refused);
+    tcase_add_test(plain, a_private_address_among_others_is_not_tried);
+    tcase_add_test(plain, a_name_that_changes_its_address_is_judged_anew);
+    tcase_add_test(plain, a_name_server_that_hangs_holds_up_nobody);
     tcase_add_test(plain, a_network_that_is_allowed_allows_no_other);
     tcase_add_test(plain, a_proxy_of_the_environment_is_not_used);
     tcase_add_test(plain, http_must_be_allowed);
     tcase_add_test(plain, other_schemes_and_passwords_in_urls_are_refused);
+    tcase_add_test(plain, a_line_break_in_a_url_becomes_no_header);
     tcase_add_test(plain, what_libcurl_says_is_printable);
     tcase_add_test(plain, deliveries_run_side_by_side);
     tcase_add_test(plain, a_client_can_be_closed_with_deliveries_under_way);

@@ -28,7 +28,7 @@ sql() { psql -X -q -A -t -v ON_ERROR_STOP=1 "$dsn" "$@"; }
 # What `proverq migrate up` does; the same files in the same order.
 apply() {
     local files=() file
-    for file in migrations/*.up.sql sql/functions/*.sql sql/views/*.sql; do files+=(-f "$file"); done
+    for file in migrations/*.up.sql sql/functions/*.sql sql/views/*.sql sql/*.sql; do [ ! -f "$file" ] || files+=(-f "$file"); done
     sql -1 "${files[@]}"
 }
 
@@ -99,7 +99,7 @@ answer() {
     asked=$(<"$work/$1.asked")
     for ((i = 0; i < 1000; i++)); do
         if grep -q "^DONE-$asked\$" "$work/$1.out"; then
-            sed "/^DONE-$asked\$/,\$d" "$work/$1.out" | sed "1,/^DONE-$((asked - 1))\$/d" | sed 's/^psql:[^ ]* //'
+            sed "/^DONE-$asked\$/,\$d" "$work/$1.out" | sed "0,/^DONE-$((asked - 1))\$/d" | sed 's/^psql:[^ ]* //'
             return
         fi
         sleep 0.01

@@ -19,7 +19,7 @@ PGOPTIONS='-c client_min_messages=warning' sql -1 -f migrations/0001_initial.dow
 it 'down leaves nothing' "$(sql -c "select count(*) from pg_namespace where nspname = 'proverq'")" 0
 apply
 it 'down and up give the same dump' "$(dump | diff "$work/before" -)" ''
-cat sql/functions/*.sql sql/views/*.sql | sql -1
+cat sql/functions/*.sql sql/views/*.sql sql/grants.sql | sql -1
 it 'functions and views can be applied again' "$(dump | diff "$work/before" -)" ''
 it 'the owner is no superuser' "$(sql -c "select rolsuper or rolcreaterole or rolcreatedb from pg_roles where rolname = current_user")" f
 it 'nothing needs an extension' "$(sql -c "select string_agg(extname, ' ') from pg_extension where extname <> 'plpgsql'")" ''

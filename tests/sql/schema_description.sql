@@ -24,6 +24,9 @@ from pg_index i join pg_class c on c.oid = i.indexrelid where c.relnamespace = '
 select format('trigger %s', pg_get_triggerdef(t.oid))
 from pg_trigger t join pg_class c on c.oid = t.tgrelid where c.relnamespace = 'proverq'::regnamespace and not t.tgisinternal order by c.relname, t.tgname;
 
+select format('policy %s on %s for %s', p.policyname, p.tablename, lower(p.cmd)) from pg_policies p where p.schemaname = 'proverq' order by p.tablename, p.policyname;
+select format('policies on %s', c.relname) from pg_class c where c.relnamespace = 'proverq'::regnamespace and c.relrowsecurity order by c.relname;
+
 select format('view %s (%s)%s: %s', c.relname,
               (select string_agg(a.attname || ' ' || format_type(a.atttypid, a.atttypmod), ', ' order by a.attnum) from pg_attribute a where a.attrelid = c.oid and a.attnum > 0),
               coalesce(' ' || array_to_string(c.reloptions, ', '), ''), obj_description(c.oid, 'pg_class'))
@@ -39,3 +42,6 @@ select 'no comment: ' || p.oid::regprocedure from pg_proc p where p.pronamespace
 select 'no comment: ' || c.oid::regclass from pg_class c where c.relnamespace = 'proverq'::regnamespace and c.relkind in ('r', 'p', 'v') and obj_description(c.oid, 'pg_class') is null;
 select 'no fixed search_path: ' || p.oid::regprocedure from pg_proc p
 where p.pronamespace = 'proverq'::regnamespace and not coalesce('search_path=pg_catalog, proverq, pg_temp' = any (p.proconfig), false);
+-- Nor may anything be for everybody.
+select format('%s may be called by everybody', p.oid::regprocedure) from pg_proc p
+where p.pronamespace = 'proverq'::regnamespace and has_function_privilege('public', p.oid, 'execute');

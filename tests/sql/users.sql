@@ -73,7 +73,7 @@ select test.throws($$select proverq.wait(proverq.enqueue_witness('mul', array['\
 
 -- Endpoints.
 select test.matches(proverq.create_webhook_endpoint('second', 'http://10.0.0.1:8080/x?y=z'), '^whsec_[A-Za-z0-9+/]{43}=$', 'an endpoint''s secret is 32 bytes');
-select test.is(count(distinct secret), '2', 'each has its own') from proverq.webhook_endpoint;
+select test.is(count(distinct secret), '2', 'each has its own') from proverq.webhook_secret;
 select test.throws($$select proverq.create_webhook_endpoint('second', 'https://x')$$, '23505', 'endpoint ''second'' already .*10.0.0.1', 'a name twice');
 select test.throws($$select proverq.create_webhook_endpoint('a b', 'https://x')$$, '22023', 'name of a webhook endpoint', 'a name with a space');
 select test.throws($$select proverq.create_webhook_endpoint(null, 'https://x')$$, '22023', 'NULL cannot be the name', 'no name');

@@ -1,0 +1,179 @@
+#include "service/rescuer.h"
+#include "service/db.h"
+#include "service/log.h"
+#include "service/migrate.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const struct db_statement rescue_prover = {"rescue_prover", "u", "i"};
+static const struct db_statement device_quarantined = {"device_quarantined", "ttit", "v"};
+
+enum { WAITING_MAX = 64, RETRY_MS = 2000 };
+
+struct word {
+    struct uuid instance; /* to rescue, unless there is a device */
+    char device[16];
+    unsigned faults;
+    bool is_quarantined;
+    char reason[sizeof((struct error *)0)->text];
+};
+
+struct rescuer {
+    const struct options *options;
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    struct word waiting[WAITING_MAX]; /* the first one first */
+    size_t n;
+    bool is_ending;
+};
+
+static enum err connect(const struct options *options, bool has_statements, struct db **out,
+                        struct error *error) {
+    static const struct db_statement *const statements[] = {&rescue_prover, &device_quarantined};
+    char host[64] = "?", application[100];
+    (void)gethostname(host, sizeof host - 1);
+    (void)snprintf(application, sizeof application, "proverq supervisor %s", host);
+    const struct db_settings settings = {.conninfo = options->database,
+                                         .application = application,
+                                         .statement_timeout_ms = DB_STATEMENT_TIMEOUT_MS,
+                                         .lock_timeout_ms = DB_LOCK_TIMEOUT_MS,
+                                         .statements = statements,
+                                         .n_statements = has_statements ? 2 : 0};
+    return db_open(&settings, out, error);
+}
+
+enum err rescuer_check(const struct options *options, struct error *error) {
+    struct db *db = NULL;
+    enum err rc;
+    TRY(connect(options, false, &db, error));
+    TRY(migrate_check(db, error));
+fail:
+    db_close(db);
+    return rc;
+}
+
+static enum err rescue(struct db *db, const struct uuid *instance, struct error *error) {
+    struct db_result *rows = NULL;
+    enum err rc;
+    TRY(db_run(db, &rescue_prover, DB_PARAMS(db_uuid(instance)), &rows, error));
+    if (db_rows(rows) > 0)
+        log_info("leases of a dead prover were given back",
+                 log_number("count", db_get_int(rows, 0, 0)));
+fail:
+    db_free(rows);
+    return rc;
+}
+
+static enum err tell_quarantine(struct db *db, const struct word *word, struct error *error) {
+    char host[256] = "?"; /* as provers say it */
+    (void)gethostname(host, sizeof host - 1);
+    return db_run(db, &device_quarantined,
+                  DB_PARAMS(db_text(host), db_text(word->device), db_int(word->faults),
+                            db_text(word->is_quarantined ? word->reason : NULL)),
+                  NULL, error);
+}
+
+static enum err tell(struct rescuer *rescuer, const struct word *word, struct error *error) {
+    struct db *db = NULL;
+    enum err rc;
+    TRY(connect(rescuer->options, true, &db, error));
+    rc = *word->device ? tell_quarantine(db, word, error) : rescue(db, &word->instance, error);
+fail:
+    db_close(db);
+    return rc;
+}
+
+/* --- the thread --- */
+
+/* Waits for the next; false when there will be none. */
+static bool next(struct rescuer *r, struct word *out) {
+    (void)pthread_mutex_lock(&r->mutex);
+    while (r->n == 0 && !r->is_ending)
+        (void)pthread_cond_wait(&r->changed, &r->mutex);
+    bool any = r->n > 0;
+    if (any) {
+        *out = r->waiting[0];
+        memmove(r->waiting, r->waiting + 1, --r->n * sizeof *r->waiting);
+    }
+    (void)pthread_mutex_unlock(&r->mutex);
+    return any;
+}
+
+/* Waits a moment; false when the supervisor ends: no more than one attempt then. */
+static bool wait_a_moment(struct rescuer *r) {
+    struct timespec until;
+    (void)clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += RETRY_MS / 1000;
+    (void)pthread_mutex_lock(&r->mutex);
+    if (!r->is_ending) (void)pthread_cond_timedwait(&r->changed, &r->mutex, &until);
+    bool go_on = !r->is_ending;
+    (void)pthread_mutex_unlock(&r->mutex);
+    return go_on;
+}
+
+static void *rescuer_main(void *arg) {
+    struct rescuer *r = arg;
+    struct word word;
+    while (next(r, &word)) {
+        struct error error;
+        while (tell(r, &word, &error) != ERR_NONE) {
+            log_warn(*word.device ? "the database cannot be told yet of a device's quarantine"
+                                  : "the leases of a dead prover cannot be given back yet",
+                     log_text("error", error.text));
+            if (!wait_a_moment(r)) break;
+        }
+    }
+    return NULL;
+}
+
+enum err rescuer_open(const struct options *options, struct rescuer **out, struct error *error) {
+    struct rescuer *r = calloc(1, sizeof *r);
+    if (!r) return error_set(error, ERR_HOST_MEMORY, "out of memory");
+    r->options = options;
+    (void)pthread_mutex_init(&r->mutex, NULL);
+    (void)pthread_cond_init(&r->changed, NULL);
+    int failed = pthread_create(&r->thread, NULL, rescuer_main, r);
+    if (failed) {
+        free(r);
+        return error_set(error, ERR_INTERNAL, "cannot start a thread: %s", strerror(failed));
+    }
+    *out = r;
+    return ERR_NONE;
+}
+
+void rescuer_close(struct rescuer *r) {
+    if (!r) return;
+    (void)pthread_mutex_lock(&r->mutex);
+    r->is_ending = true;
+    (void)pthread_cond_signal(&r->changed);
+    (void)pthread_mutex_unlock(&r->mutex);
+    (void)pthread_join(r->thread, NULL);
+    (void)pthread_mutex_destroy(&r->mutex);
+    (void)pthread_cond_destroy(&r->changed);
+    free(r);
+}
+
+static void add(struct rescuer *r, const struct word *word) {
+    (void)pthread_mutex_lock(&r->mutex);
+    if (r->n < WAITING_MAX) r->waiting[r->n++] = *word;
+    (void)pthread_cond_signal(&r->changed);
+    (void)pthread_mutex_unlock(&r->mutex);
+}
+
+void rescuer_rescue(struct rescuer *r, const struct uuid *instance) {
+    add(r, &(struct word){.instance = *instance});
+}
+
+void rescuer_quarantine(struct rescuer *r, const char *device, unsigned faults,
+                        const char *reason) {
+    struct word word = {.faults = faults, .is_quarantined = reason != NULL};
+    (void)snprintf(word.device, sizeof word.device, "%s", device);
+    (void)snprintf(word.reason, sizeof word.reason, "%s", reason ? reason : "");
+    add(r, &word);
+}

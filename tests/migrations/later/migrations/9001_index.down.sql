@@ -1,0 +1,3 @@
+drop index if exists proverq.job_finished;
+
+delete from proverq.schema_migration where version = 9001;
