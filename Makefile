@@ -112,7 +112,7 @@ $(B)/proverq-later: $(B)/service/main.o $(B)/later/embedded.o $(SVC_LIB) $(GPU_L
 	$(CC) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) $(LDLIBS)
 
 .PHONY: tests check chaos lint sanitizers
-tests: $(TEST_BIN) $(B)/proverq-faults $(B)/proverq-later
+tests: $(TEST_BIN) $(B)/proverq-faults $(B)/proverq-later $(B)/tests/bench/bench_queue
 
 check: ## run every test and check (README.md); ONLY="unit lint" runs these parts
 	tests/check.sh $(ONLY)
@@ -127,7 +127,7 @@ sanitizers: ## the unit tests under ASan and UBSan, those with threads under TSa
 	tests/check.sh sanitizers
 
 # --- for people ---------------------------------------------------------------------------------------
-.PHONY: help deps demo demo-stop bench bench-pipeline clean
+.PHONY: help deps demo demo-stop bench bench-pipeline bench-queue clean
 demo: ## see it work: builds, starts a private PostgreSQL in .demo/, proves real jobs
 	contrib/scripts/demo.sh
 
@@ -139,6 +139,9 @@ bench: build $(B)/tests/bench/make_circuit ## proverq against snarkjs (and rapid
 
 bench-pipeline: build $(B)/proverq-faults $(B)/tests/bench/make_circuit ## the whole service: as shipped and disturbed; DEVICE=cuda:0, RUNS="backlog small experiment"
 	tests/bench/pipeline.sh $(RUNS)
+
+bench-queue: build $(B)/tests/bench/bench_queue ## the queue alone, against graphile-worker and pg-boss from npm; ONLY="rates latency claims"
+	tests/bench/bench_queue.sh $(ONLY)
 
 deps: ## install the Debian or Ubuntu packages that are missing
 	contrib/scripts/install-packages.sh

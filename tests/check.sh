@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.." || exit
 out=$PWD/build/check
 passed=0 failed=0 times=''
 parts='packages build unit
-    sql migrations
+    sql migrations queue
     cli circuits service
     webhooks
     synthesis pipeline evidence
@@ -122,6 +122,7 @@ run_part() {
     synthesis) part synthesis nice tests/e2e/synthesis.sh ;;
     control) part control nice tests/e2e/control.sh ;;
     systemd) part systemd nice tests/e2e/systemd.sh ;;
+    queue) part queue nice tests/bench/bench_queue.sh smoke ;;
     pgbouncer) part pgbouncer nice tests/e2e/pgbouncer.sh ;;
     readme) part readme nice tests/e2e/readme.sh ;;
     demo) part demo nice tests/e2e/demo.sh ;;
