@@ -67,6 +67,8 @@ create function iso.fresh() returns void language sql as $$
     delete from iso.log;
     select setval(pg_get_serial_sequence('proverq.job', 'job_seq'), 1, false);
     update proverq.prover set state = 'running', idle = false, seen_at = clock_timestamp();
+    update proverq.webhook_endpoint
+    set failures = 0, failing_since = null, rests_until = null, last_error = null, disabled_at = null, disabled_reason = null;
 $$;
 
 -- --- what sessions do ---
@@ -146,6 +148,25 @@ begin
 end
 $$;
 
+-- The same for all that it holds in one call of complete_many(), the last one first.
+create function iso.complete_many() returns text language plpgsql as $$
+declare
+    h record;
+    done int[];
+begin
+    select array_agg(job_seq order by i) as jobs, array_agg(partition_idx order by i) as idxs, array_agg(token order by i) as tokens,
+           array_agg(key order by i) as keys, count(*)::int as n
+    into h
+    from (select held.*, row_number() over (order by job_seq desc, partition_idx desc) as i from iso.held()) held;
+    done := array(
+        select proverq.complete_many(h.jobs, h.idxs, h.tokens, array_fill('{"pi_a": 1}'::jsonb, array[h.n]), array_fill('["1"]'::jsonb, array[h.n]),
+            array_fill(null::bytea, array[h.n]), array(select 2 * i - 1 from generate_series(1, h.n) i), array_fill(10::smallint, array[2 * h.n]),
+            array_fill(0::smallint, array[2 * h.n]), array_fill(clock_timestamp(), array[2 * h.n]), array_fill(5::bigint, array[2 * h.n])));
+    insert into iso.log (what, job_seq, partition_idx, token) select 'recorded', h.jobs[i], h.idxs[i], h.tokens[i] from unnest(done) i;
+    return (select string_agg(h.keys[i] || case when i = any (done) then ' recorded' else ' refused' end, ', ' order by i) from generate_series(1, h.n) i);
+end
+$$;
+
 -- The attempt at each, or at one of them, has failed; with one timing row. A fault is tried again and spends a retry.
 create function iso.fail(retry bool, idx int default null) returns text language plpgsql as $$
 declare
@@ -190,6 +211,39 @@ begin
 end
 $$;
 
+-- As a courier: takes up to n deliveries that are due, and names their jobs; says what the receiver answered.
+create function iso.take_deliveries(n int default 1) returns text language plpgsql as $$
+declare
+    taken jsonb;
+begin
+    select jsonb_agg(jsonb_build_object('delivery', c.delivery_id, 'token', c.token) order by c.ordinality) into taken
+    from proverq.claim_deliveries(n, n, n, 60000) with ordinality c;
+    perform set_config('iso.taken', coalesce(taken, '[]')::text, false);
+    insert into iso.log (what, token, became)
+    select 'taken', (t ->> 'token')::uuid, t ->> 'delivery' from jsonb_array_elements(taken) t;
+    return coalesce((select string_agg('job ' || d.job_seq, ' ' order by t.ordinality)
+                     from jsonb_array_elements(taken) with ordinality t (value, ordinality)
+                     join proverq.webhook_delivery d on d.delivery_id = (t.value ->> 'delivery')::uuid), 'nothing');
+end
+$$;
+
+create function iso.deliver(status int) returns text language sql as $$
+    with t as (
+        select value || jsonb_build_object('status', status) as v
+        from jsonb_array_elements(coalesce(nullif(current_setting('iso.taken', true), ''), '[]')::jsonb)
+    ), r as (
+        select d.job_seq, r.* from proverq.record_deliveries((select jsonb_agg(v) from t)) r join proverq.webhook_delivery d using (delivery_id)
+    ), l as (
+        insert into iso.log (what, became) select 'delivered', delivery_id from r where outcome = 'delivered'
+    )
+    select coalesce(string_agg(format('job %s %s', job_seq, outcome), ', ' order by job_seq), 'nothing') from r
+$$;
+
+-- All jobs that have ended did so ten years ago.
+create function iso.years_pass() returns void language sql as $$
+    update proverq.job set created_at = created_at - interval '10 years', finished_at = finished_at - interval '10 years' where finished_at is not null;
+$$;
+
 -- Time passes: the leases that nobody has locked run out; what backs off, is due.
 create function iso.time_passes() returns void language sql as $$
     update proverq.partition p set lease_until = clock_timestamp() - interval '1 s'
@@ -201,6 +255,7 @@ create function iso.time_passes() returns void language sql as $$
     update proverq.partition p set avoid_until = null where avoid_until is not null;
     update proverq.job set finalize_after = null where finalize_after is not null;
     update proverq.webhook_delivery set next_attempt_at = clock_timestamp() - interval '1 s' where state = 'pending';
+    update proverq.webhook_endpoint set rests_until = null where rests_until is not null;
 $$;
 
 -- --- the verdict ---
@@ -278,6 +333,15 @@ create function iso.violations() returns setof text language sql as $$
         from (select count(*) as n from proverq.timing) t,
              (select coalesce(sum(case what when 'recorded' then 2 else 1 end), 0) as wanted from iso.log where what in ('recorded', 'failed')) l
         where n <> wanted
+    union all select format('delivery of job %s is attempt %s, it was taken %s times', job_seq, attempts, n)
+        from proverq.webhook_delivery d
+        cross join lateral (select count(*) as n from iso.log l where l.what = 'taken' and l.became = d.delivery_id::text) t
+        where attempts <> n
+    union all select format('delivery of job %s is %s, it was delivered %s times', job_seq, state, n)
+        from proverq.webhook_delivery d
+        cross join lateral (select count(*) as n from iso.log l where l.what = 'delivered' and l.became = d.delivery_id::text) t
+        where (state = 'delivered')::int <> n
+    union all select 'check_invariants(): ' || invariant from proverq.check_invariants()
     union all select format('a lease of %s/%s without its prover', job_seq, partition_idx) from proverq.partition where state = 'leased' and prover_id is null
 $$;
 
@@ -294,6 +358,9 @@ begin
         claimed := iso.claim(100, 4);
         perform iso.complete();
         while iso.finalize() <> 'nothing' loop
+        end loop;
+        while iso.take_deliveries(100) <> 'nothing' loop
+            perform iso.deliver(200);
         end loop;
         exit when claimed = 'nothing';
     end loop;
@@ -314,7 +381,8 @@ begin
         perform iso.drain();
         wrong := array(select 'when the rest was done, ' || v from iso.violations() v
                        union all select format('job %s is never done: it is %s', j.job_seq, j.state) from proverq.job j
-                                 where j.state not in ('incomplete', 'finished', 'failed', 'cancelled'));
+                                 where j.state not in ('incomplete', 'finished', 'failed', 'cancelled')
+                       union all select format('the webhook of job %s is never sent', d.job_seq) from proverq.webhook_delivery d where d.state = 'pending');
     end if;
     if wrong = '{}' then
         return next 'all is well';
