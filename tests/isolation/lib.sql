@@ -106,21 +106,35 @@ exception when sqlstate 'P0999' then
 end
 $$;
 
--- Claims up to n partitions as a prover, and names them in order.
-create function iso.claim(n int default 1, prover int default 1, circuits bigint[] default '{1,2,3}') returns text language plpgsql as $$
+-- Claims up to n partitions as a prover, and names them in order; only behind what it claimed last, if so.
+create function iso.claim(n int default 1, prover int default 1, circuits bigint[] default '{1,2,3}', behind bool default false)
+returns text language plpgsql as $$
 declare
+    bound constant jsonb := coalesce(nullif(current_setting('iso.bound', true), ''), '[]')::jsonb;
     held jsonb;
     first text;
 begin
-    with c as (select * from proverq.claim(prover, circuits, 60000, n) with ordinality), l as (
+    with c as (
+        select * from proverq.claim(prover, circuits, 60000, n) with ordinality where not behind
+        union all
+        select f.job_seq, f.partition_idx, f.attempt, f.token, f.circuit_id, f.keep_inputs, f.witness, f.witness_path, f.inputs, f.ordinality
+        from proverq.claim_from(prover, circuits, 60000, n, array[(bound ->> 0)::bigint], array[(bound ->> 1)::int], array[(bound ->> 2)::bigint],
+                                array[(bound ->> 3)::int]) with ordinality f
+        where behind
+    ), l as (
         insert into iso.log (what, job_seq, partition_idx, token) select 'claimed', c.job_seq, c.partition_idx, c.token from c order by c.ordinality
     )
     select jsonb_agg(jsonb_build_object('job_seq', c.job_seq, 'partition_idx', c.partition_idx, 'token', c.token) order by c.ordinality)
     into held
     from c;
     perform set_config('iso.held', coalesce(held, '[]')::text, false);
+    perform set_config('iso.bound', jsonb_build_array(p.circuit_id, p.priority, p.job_seq, p.partition_idx)::text, false)
+    from iso.held() h
+    join proverq.partition p using (job_seq, partition_idx)
+    order by p.priority, p.job_seq desc, p.partition_idx desc
+    limit 1;
     -- Not where the session sees, or has waited for, another time than this.
-    if current_setting('transaction_isolation') = 'read committed' and coalesce(current_setting('iso.stop', true), '') = '' then
+    if not behind and current_setting('transaction_isolation') = 'read committed' and coalesce(current_setting('iso.stop', true), '') = '' then
         first := iso.overtaken(circuits);
         if first is not null then
             insert into iso.log (what, became) values ('overtaken', first);
@@ -217,7 +231,7 @@ declare
     taken jsonb;
 begin
     select jsonb_agg(jsonb_build_object('delivery', c.delivery_id, 'token', c.token) order by c.ordinality) into taken
-    from proverq.claim_deliveries(n, n, n, 60000) with ordinality c;
+    from proverq.claim_deliveries(n, n, 10, 60000) with ordinality c;
     perform set_config('iso.taken', coalesce(taken, '[]')::text, false);
     insert into iso.log (what, token, became)
     select 'taken', (t ->> 'token')::uuid, t ->> 'delivery' from jsonb_array_elements(taken) t;
