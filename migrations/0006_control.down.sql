@@ -11,7 +11,7 @@ drop function if exists proverq.pause(text, text), proverq.resume(text), proverq
     proverq.enqueue_path(text, text[], int, text, text, bool, timestamptz),
     proverq.enqueue_job(text, text, int, bytea, int, text, text, bool, timestamptz), proverq.request_sha256(text, text, bytea),
     proverq.inputs_sha256(jsonb[]), proverq.witnesses_sha256(bytea[]), proverq.no_more_partitions(proverq.job), proverq.due_in(timestamptz),
-    proverq.why_paused(bigint), proverq.why_avoided(bigint), proverq.check_invariants();
+    proverq.why_paused(bigint), proverq.why_avoided(bigint), proverq.check_invariants(), proverq.broken_jobs(), proverq.broken_partitions(), proverq.broken_records();
 
 drop index proverq.prover_running;
 drop table proverq.failure;

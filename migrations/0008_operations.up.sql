@@ -7,26 +7,27 @@ do $$
 declare
     reader constant text := $p$(select bool_or(pg_has_role(session_user, r.oid, 'member')) from pg_roles r
                                 where r.rolname in ('proverq_operator', 'proverq_reader'))$p$;
-    finalizer constant text := $p$(select bool_or(pg_has_role(session_user, r.oid, 'member')) from pg_roles r
-                                   where r.rolname = 'proverq_finalizer')$p$;
     mine constant text := $p$submitter = any (array(select r.rolname from pg_roles r where pg_has_role(session_user, r.oid, 'member')))$p$;
-    my_job constant text := 'exists (select from proverq.job j where j.job_seq = %I.job_seq)';
+    of_my_job constant text := 'exists (select from proverq.job j where j.job_seq = %I.job_seq)'; -- those that job_read lets through
     t text;
 begin
-    foreach t in array '{job, partition, timing, webhook_endpoint, webhook_delivery}'::text[] loop
+    foreach t in array '{job, partition, failure, timing, webhook_endpoint, webhook_delivery, webhook_attempt}'::text[] loop
         execute format('alter table proverq.%I enable row level security', t);
     end loop;
     execute format('create policy job_read on proverq.job for select using (%s or %s)', reader, mine);
-    foreach t in array '{partition, timing}'::text[] loop
-        execute format('create policy %I on proverq.%I for select using (%s or ' || my_job || ')', t || '_read', t, reader, t);
+    foreach t in array '{partition, failure, timing}'::text[] loop
+        execute format('create policy %I on proverq.%I for select using (%s or ' || of_my_job || ')', t || '_read', t, reader, t);
     end loop;
     -- What an INSERT may say is for the triggers, which run before.
     execute 'create policy job_insert on proverq.job for insert with check (submitter = session_user)';
     execute 'create policy partition_insert on proverq.partition for insert with check (true)';
-    execute format('create policy webhook_endpoint_read on proverq.webhook_endpoint for select using (%s or %s or %s)', reader, finalizer, mine);
-    execute format('create policy webhook_delivery_read on proverq.webhook_delivery for select using (%s or %s or exists ('
-                   'select from proverq.webhook_endpoint e where e.endpoint_id = webhook_delivery.endpoint_id))', reader, finalizer);
-    execute format('create policy webhook_delivery_send on proverq.webhook_delivery for update using (%s)', finalizer);
+    -- Who uses a shared endpoint sees it, and what goes there from its own jobs.
+    execute format('create policy webhook_endpoint_read on proverq.webhook_endpoint for select using (shared or %s or %s)', reader, mine);
+    execute format('create policy webhook_delivery_read on proverq.webhook_delivery for select using (%s or ' || of_my_job ||
+                   ' or exists (select from proverq.webhook_endpoint e where e.endpoint_id = webhook_delivery.endpoint_id and e.%s))',
+                   reader, 'webhook_delivery', mine);
+    execute format('create policy webhook_attempt_read on proverq.webhook_attempt for select using (%s or '
+                   'exists (select from proverq.webhook_delivery d where d.delivery_id = webhook_attempt.delivery_id))', reader);
 end
 $$;
 
@@ -43,7 +44,8 @@ comment on column proverq.retention.keep is 'Null: for ever. update proverq.rete
 
 insert into proverq.retention (what, keep, description) values
     ('jobs', '30 days', 'jobs that are finished, failed or cancelled, from their end on; with their partitions, proofs and deliveries. A job with a pending delivery stays'),
-    ('deliveries', '30 days', 'webhooks that were delivered or given up, from the moment when they were written; at most as long as their job'),
+    ('deliveries', '30 days', 'webhooks that were delivered or given up, with the log of their attempts, from the moment when they were written; at most as long as their job'),
+    ('failures', '30 days', 'the errors of attempts at partitions'),
     ('timings', '14 days', 'the steps of proofs, and when each device was busy: whole days'),
     ('provers', '30 days', 'prover processes that stopped or were lost, from their last sign of life');
 
@@ -81,6 +83,7 @@ insert into proverq.alert_limit (alert, severity, after, above, description) val
 
 -- Autovacuum: rows of these change all the time, and scans pass the dead ones.
 alter table proverq.prover set (autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 200);
-alter table proverq.webhook_delivery set (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 500, autovacuum_analyze_scale_factor = 0.05);
+alter table proverq.webhook_delivery set (autovacuum_vacuum_threshold = 500, autovacuum_analyze_scale_factor = 0.05);
+alter table proverq.webhook_endpoint set (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 200);
 
 insert into proverq.schema_migration (version, name, breaking) values (8, 'operations', false);

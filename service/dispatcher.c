@@ -1,3 +1,4 @@
+#include "service/claims.h"
 #include "service/faults.h"
 #include "service/log.h"
 #include "service/stages.h"
@@ -20,11 +21,10 @@ enum {
 /* A key of gigabytes is read from the disk on its way to the device. */
 #define LOAD_KEY_LIMIT_NS INT64_C(600000000000)
 
-static const struct db_statement claim = {"claim", "iLii", "liiulbxtt"};
 static const struct db_statement prover_idle = {"prover_idle", "ib", ""};
 static const struct db_statement wake_due = {"wake_due", "", "i"};
 static const struct db_statement rescue_expired = {"rescue_expired", "", "i"};
-static const struct db_statement *const statements[] = {&claim, &prover_idle, &wake_due,
+static const struct db_statement *const statements[] = {&claims_statement, &prover_idle, &wake_due,
                                                         &rescue_expired};
 const struct stage_statements dispatcher_statements = {statements,
                                                        sizeof statements / sizeof *statements};
@@ -32,9 +32,11 @@ const struct stage_statements dispatcher_statements = {statements,
 struct dispatcher {
     struct pipeline *pipeline;
     struct db *db;
+    struct claims bounds;
     uint64_t claims;  /* tasks made so far */
     bool is_idle;     /* as published */
     bool is_cautious; /* there was no place for what was claimed last: claim one at a time */
+    bool is_poll;     /* it waited for work, and nobody said that there is some */
     uint32_t poll_ms; /* the next wait for work */
     int64_t started_ns;
     int64_t woke_ns, rescued_ns; /* when that was done last */
@@ -243,10 +245,11 @@ static enum err ask(struct dispatcher *self, int most, struct claim_rows *rows,
     enum err rc = ERR_NONE;
     if (circuits == 0) return ERR_NONE;
     fault_sleep("claim");
-    TRY(db_run(self->db, &claim,
-               DB_PARAMS(db_int(pipeline->prover_id), db_int8_array(ids, circuits),
-                         db_int(pipeline->options->lease_ms), db_int(most)),
-               &rows->rows, error));
+    TRY(claims_take(&self->bounds, self->db,
+                    &(struct claims_wish){pipeline->prover_id, ids, circuits,
+                                          pipeline->options->lease_ms, most, self->is_poll},
+                    &rows->rows, error));
+    self->is_poll = false;
     pacing_claimed(&pipeline->pacing, timing_now() - start);
 fail:
     return rc;
@@ -299,7 +302,8 @@ static enum err wait_for_work(struct dispatcher *self, struct error *error) {
     wake_up(pipeline->loader_wake); /* the work may be for a circuit that we do not hold */
     TRY(db_wait(pipeline->listen_db, pipeline->dispatcher_wake, (int)self->poll_ms, &wake, error));
     wake_clear(pipeline->dispatcher_wake);
-    if (wake == DB_WAKE_TIMEOUT) {
+    self->is_poll = wake == DB_WAKE_TIMEOUT;
+    if (self->is_poll) {
         uint32_t most = pipeline->options->poll_ms;
         self->poll_ms = self->poll_ms * 2 < most ? self->poll_ms * 2 : most;
     }

@@ -5,6 +5,7 @@
  * PROVERQ_PAGEABLE=1 takes witness buffers that are not pinned.
  * PROVERQ_RACING=1 lets claimed partitions race each other for their memory.
  * PROVERQ_WORKERS=N starts no more GPU workers than that.
+ * PROVERQ_NO_RESCAN=1 claims from the last bound on, always, and never looks below it (claims.h).
  * PROVERQ_DEPTH=N claims so many partitions ahead of the device, whatever was measured.
  * PROVERQ_DEVICE_FAULT=FILE lets the device fail while that file is there.
  */

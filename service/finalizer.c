@@ -2,38 +2,28 @@
 
 #include "service/courier.h"
 #include "service/db.h"
+#include "service/janitor.h"
 #include "service/log.h"
 #include "service/migrate.h"
 #include "service/recover.h"
 #include "service/report.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 static const struct db_statement finalize_next = {"finalize_next", "", "lit"};
-static const struct db_statement rescue_expired = {"rescue_expired", "", "i"};
-static const struct db_statement wake_due = {"wake_due", "", "i"};
-static const struct db_statement make_timing_partitions = {"make_timing_partitions", "i", "i"};
-
-enum {
-    SWEEP_MS = 1000,            /* between two looks for expired leases and due partitions */
-    PARTITION_MS = 3600 * 1000, /* between two looks at the timing tables */
-    PARTITION_DAYS = 7,         /* so many days ahead they are made */
-};
 
 struct finalizer {
     const struct options *options;
     char application[64];
     struct db *db, *listener; /* the same connection unless --listen-database is given */
-    int64_t next_sweep_ms, next_partition_ms;
     struct courier *courier;
+    struct janitor *janitor;
 };
 
 /* Readable, for good, once the process is to stop: waits everywhere end. */
@@ -62,12 +52,6 @@ static enum err take_signals(struct error *error) {
     return ERR_NONE;
 }
 
-static int64_t now_ms(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* --- jobs --- */
 
 static enum err finalize_one(struct finalizer *f, bool *found, struct error *error) {
@@ -94,41 +78,9 @@ static enum err finalize_all(struct finalizer *f, struct error *error) {
     return ERR_NONE;
 }
 
-/* Runs a statement that gives a count, and logs it unless it is 0. */
-static enum err counted(struct finalizer *f, const struct db_statement *statement,
-                        const struct db_param *params, const char *message, struct error *error) {
-    struct db_result *rows = NULL;
-    enum err rc = db_run(f->db, statement, params, &rows, error);
-    if (rc) return rc;
-    int64_t n = db_rows(rows) > 0 ? db_get_int(rows, 0, 0) : 0;
-    if (n > 0) log_info(message, log_number("count", n));
-    db_free(rows);
-    return ERR_NONE;
-}
-
-static enum err sweep(struct finalizer *f, struct error *error) {
-    enum err rc = ERR_NONE;
-    int64_t now = now_ms();
-    if (now >= f->next_sweep_ms) {
-        f->next_sweep_ms = now + SWEEP_MS;
-        TRY(counted(f, &rescue_expired, DB_NO_PARAMS, "expired leases were taken away", error));
-        TRY(counted(f, &wake_due, DB_NO_PARAMS, "partitions are due again", error));
-    }
-    if (now >= f->next_partition_ms) {
-        f->next_partition_ms = now + PARTITION_MS;
-        TRY(counted(f, &make_timing_partitions, DB_PARAMS(db_int(PARTITION_DAYS)),
-                    "timing tables were made", error));
-    }
-fail:
-    return rc;
-}
-
 static enum err wait_for_work(struct finalizer *f, struct error *error) {
     enum db_wake wake;
-    int64_t until_sweep = f->next_sweep_ms - now_ms();
-    int timeout = (int)f->options->poll_ms;
-    if (until_sweep < timeout) timeout = until_sweep > 0 ? (int)until_sweep : 0;
-    enum err rc = db_wait(f->listener, stop_fd, timeout, &wake, error);
+    enum err rc = db_wait(f->listener, stop_fd, (int)f->options->poll_ms, &wake, error);
     if (!rc && wake == DB_WAKE_NOTIFIED) courier_wake(f->courier); /* or a delivery is due */
     return rc;
 }
@@ -138,7 +90,6 @@ static enum err main_loop(struct finalizer *f, struct error *error) {
     while (!atomic_load(&is_stopping)) {
         report_tick();
         TRY(recover(f->db, finalize_all(f, error), stop_fd, error));
-        TRY(recover(f->db, sweep(f, error), stop_fd, error));
         TRY(recover(f->listener, wait_for_work(f, error), stop_fd, error));
     }
 fail:
@@ -148,8 +99,7 @@ fail:
 /* --- start and end --- */
 
 static enum err connect_main(struct finalizer *f, struct error *error) {
-    static const struct db_statement *const statements[] = {&finalize_next, &rescue_expired,
-                                                            &wake_due, &make_timing_partitions};
+    static const struct db_statement *const statements[] = {&finalize_next};
     struct db_settings settings = {.conninfo = f->options->database,
                                    .application = f->application,
                                    .statement_timeout_ms = DB_STATEMENT_TIMEOUT_MS,
@@ -171,9 +121,18 @@ fail:
     return rc;
 }
 
+/* What has ended a thread is why the process ends, unless the process had a reason of its own. */
+static enum err stop_threads(struct finalizer *f, enum err rc, struct error *error) {
+    struct error courier_error = {.code = ERR_NONE}, janitor_error = {.code = ERR_NONE};
+    if (courier_stop(f->courier, &courier_error) && !rc)
+        *error = courier_error, rc = courier_error.code;
+    if (janitor_stop(f->janitor, &janitor_error) && !rc)
+        *error = janitor_error, rc = janitor_error.code;
+    return rc;
+}
+
 enum err finalizer_run(const struct options *options, struct error *error) {
     struct finalizer f = {.options = options};
-    struct error courier_error = {.code = ERR_NONE};
     char host[40] = "";
     enum err rc;
     (void)gethostname(host, sizeof host - 1);
@@ -181,12 +140,12 @@ enum err finalizer_run(const struct options *options, struct error *error) {
     TRY(take_signals(error));
     TRY(connect_main(&f, error));
     TRY(courier_start(options, f.application, stop, &f.courier, error));
+    TRY(janitor_start(options, f.application, stop, &f.janitor, error));
     log_info("finalizer started");
     report_ready();
     rc = main_loop(&f, error);
 fail:
-    if (courier_stop(f.courier, &courier_error) && !rc)
-        *error = courier_error, rc = courier_error.code;
+    rc = stop_threads(&f, rc, error);
     if (f.listener != f.db) db_close(f.listener);
     db_close(f.db);
     if (!rc) log_info("finalizer stopped");

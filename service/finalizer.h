@@ -1,10 +1,11 @@
-/* The finalizer process: completes jobs, gives back expired leases, wakes what is due, and delivers
- * webhooks.
+/* The finalizer process: completes jobs, delivers webhooks (courier.h), and keeps the queue in order
+ * (janitor.h).
  *
- * Any number may run; each job is finalized once and each delivery claimed by one of them. Two
- * threads with a connection each, so that no slow endpoint holds up a job: one listens to
- * proverq_finalize and polls, one delivers (courier.h). After the first SIGTERM or SIGINT nothing new is begun
- * and deliveries under way are ended; the second ends the process at once.
+ * Any number may run; each job is finalized once, each delivery claimed by one of them, and old rows
+ * deleted by one at a time. Three threads with a connection each, so that neither a slow endpoint
+ * nor a long deletion holds up a job; the first listens to proverq_finalize and polls. After the
+ * first SIGTERM or SIGINT nothing new is begun and deliveries under way are ended; the second ends
+ * the process at once.
  */
 #ifndef PROVERQ_FINALIZER_H
 #define PROVERQ_FINALIZER_H

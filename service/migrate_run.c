@@ -5,10 +5,13 @@
 #include <string.h>
 #include <time.h>
 
+/* Short enough that three locks are had or given up before anybody's deadlock_timeout of a second:
+ * so in a deadlock it is us who give way. Only for an autovacuum we wait longer, which makes it give
+ * way. */
 enum {
-    LOCK_TIMEOUT_MS = 500, /* below deadlock_timeout, so that in a deadlock it is us who give way */
-    LONG_LOCK_TIMEOUT_MS = 1500, /* above it, which makes an autovacuum give way */
-    LONG_ONE_IN = 5,
+    LOCK_TIMEOUT_MS = 300,
+    AUTOVACUUM_LOCK_TIMEOUT_MS = 1500,
+    PAUSE_MS = 500, /* after the first try; more after each */
     PAUSE_MOST_MS = 3000,
     ALONE_POLL_MS = 100,
 };
@@ -158,8 +161,32 @@ static void print_step(const struct plan *plan, const struct step *step) {
     (void)fflush(stdout);
 }
 
-static enum err run_steps(struct db *db, const struct plan *plan, size_t n, struct error *error) {
+static bool mentions_queue(const struct step *step) {
+    const struct embedded_file *file =
+        step->kind == STEP_UP ? step->migration->up : step->migration->down;
+    return strstr(file->text, "proverq.job") || strstr(file->text, "proverq.partition") ||
+           strstr(file->text, "proverq.prover");
+}
+
+/* The tables that programs at work use together in one transaction are locked before all else, so
+ * that later steps find those programs waiting and not half done. The triggers of functions and
+ * views keep writers out; what changes tables keeps everybody out. */
+static enum err lock_tables(struct db *db, const struct plan *plan, size_t n, struct error *error) {
+    const char *mode = "share row exclusive";
+    char sql[120];
+    for (size_t i = 0; i < n; i++)
+        if (plan->steps[i].kind == STEP_DROP_CODE ||
+            (plan->steps[i].kind != STEP_CODE && mentions_queue(&plan->steps[i])))
+            mode = "access exclusive";
+    (void)snprintf(sql, sizeof sql,
+                   "lock table proverq.job, proverq.partition, proverq.prover in %s mode", mode);
+    return db_script(db, "locking tables", sql, error);
+}
+
+static enum err run_steps(struct db *db, const struct plan *plan, bool is_new, size_t n,
+                          struct error *error) {
     enum err rc = ERR_NONE;
+    if (!is_new) TRY(lock_tables(db, plan, n, error));
     for (size_t i = 0; i < n; i++)
         TRY(run_step(db, plan, &plan->steps[i], error));
     TRY(db_commit(db, error));
@@ -240,7 +267,7 @@ static enum err run_group(struct db *db, const struct migrations *all, int targe
         db_rollback(db);
         TRY(run_alone(db, plan->steps[0].migration, error));
     } else if (n > 0) {
-        TRY(run_steps(db, plan, n, error));
+        TRY(run_steps(db, plan, schema.version == 0, n, error));
     }
     *done = n == plan->n;
 fail:
@@ -250,8 +277,13 @@ fail:
     return rc;
 }
 
-/* Who has been longest in the way; `who` is "" when nobody is any more. */
-static enum err find_blocker(struct db *db, char *who, size_t size, struct error *error) {
+/* Who is in the way, and has been for longest; "" when nobody is any more. */
+struct blocker {
+    char text[300];
+    bool is_autovacuum;
+};
+
+static enum err find_blocker(struct db *db, struct blocker *out, struct error *error) {
     struct db_result *rows = NULL;
     enum err rc;
     TRY(db_query(
@@ -261,16 +293,19 @@ static enum err find_blocker(struct db *db, char *who, size_t size, struct error
         "coalesce(', ' || nullif(a.application_name, ''), ''), "
         "coalesce(format(', transaction for %s s', "
         "extract(epoch from clock_timestamp() - a.xact_start)::int), ''), "
-        "string_agg(distinct l.relation::regclass::text, ', ')) "
+        "string_agg(distinct l.relation::regclass::text, ', ')), "
+        "coalesce(a.backend_type, '') = 'autovacuum worker' "
         "from pg_locks l join pg_class c on c.oid = l.relation and c.relkind in ('r', 'p') "
         "join pg_namespace n on n.oid = c.relnamespace "
         "join pg_stat_activity a on a.pid = l.pid "
         "where n.nspname = 'proverq' and l.granted and l.pid <> pg_backend_pid() "
         "and a.datname = current_database() "
-        "group by a.pid, a.usename, a.backend_type, a.application_name, a.xact_start "
+        "group by a.pid, a.usename, a.backend_type, a.application_name, a.xact_start, "
+        "a.backend_type "
         "order by a.xact_start nulls last limit 1",
-        "", "t", DB_NO_PARAMS, &rows, error));
-    (void)snprintf(who, size, "%s", db_rows(rows) ? db_get_text(rows, 0, 0) : "");
+        "", "tb", DB_NO_PARAMS, &rows, error));
+    *out = (struct blocker){.is_autovacuum = db_rows(rows) && db_get_bool(rows, 0, 1)};
+    if (db_rows(rows)) (void)snprintf(out->text, sizeof out->text, "%s", db_get_text(rows, 0, 0));
 fail:
     db_free(rows);
     return rc;
@@ -289,24 +324,28 @@ static enum err give_up(const char *who, uint32_t lock_wait_ms, struct error *er
                      lock_wait_ms / 1000, *who ? who : "many short transactions did it");
 }
 
+static void say_who(const struct blocker *who, char said[300], int64_t left_ms) {
+    if (!*who->text || strncmp(who->text, said, strcspn(who->text, "(")) == 0) return;
+    (void)fprintf(stderr, "waiting: %s; trying again for %" PRId64 " s\n", who->text,
+                  left_ms / 1000);
+    (void)snprintf(said, 300, "%s", who->text);
+}
+
 static enum err run_patiently(struct db *db, const struct migrations *all, int target,
                               uint32_t lock_wait_ms, bool *done, struct error *error) {
     int64_t until = now_ms() + lock_wait_ms;
-    char who[300] = "", said[300] = "";
+    struct blocker who = {.text = ""};
+    char said[300] = "";
     enum err rc;
     for (int attempt = 1;; attempt++) {
-        bool is_long = attempt % LONG_ONE_IN == 0;
-        rc = run_group(db, all, target, is_long ? LONG_LOCK_TIMEOUT_MS : LOCK_TIMEOUT_MS, done,
+        rc = run_group(db, all, target,
+                       who.is_autovacuum ? AUTOVACUUM_LOCK_TIMEOUT_MS : LOCK_TIMEOUT_MS, done,
                        error);
         if (!was_blocked(db, rc)) return rc;
-        int64_t left = until - now_ms(), pause = (int64_t)attempt * LOCK_TIMEOUT_MS;
-        TRY(find_blocker(db, who, sizeof who, error));
-        if (left <= 0) return give_up(who, lock_wait_ms, error);
-        if (*who && strncmp(who, said, strcspn(who, "(")) != 0) {
-            (void)fprintf(stderr, "waiting: %s; trying again for %" PRId64 " s\n", who,
-                          left / 1000);
-            (void)snprintf(said, sizeof said, "%s", who);
-        }
+        int64_t left = until - now_ms(), pause = (int64_t)attempt * PAUSE_MS;
+        TRY(find_blocker(db, &who, error));
+        if (left <= 0) return give_up(who.text, lock_wait_ms, error);
+        say_who(&who, said, left);
         if (pause > PAUSE_MOST_MS) pause = PAUSE_MOST_MS;
         sleep_ms(pause < left ? pause : left);
     }

@@ -2,13 +2,22 @@
 # Everything that checks proverq, part by part: what `make check` runs.
 #
 #   check.sh            all parts
-#   check.sh PART ...   packages, build, unit, sql, cli, circuits, service, synthesis, pipeline, evidence, control, pgbouncer, systemd, readme, demo, lint, sanitizers, valgrind
+#   check.sh PART ...   those of `parts` below
 #
 # Each part's output is in build/check/PART.log; here come its closing lines, how long it took, and in the end the sum.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 out=$PWD/build/check
 passed=0 failed=0 times=''
+parts='packages build unit
+    sql
+    cli circuits service
+    webhooks
+    synthesis pipeline evidence
+    control
+    pgbouncer
+    systemd
+    readme demo lint sanitizers valgrind'
 jobs=$(nproc)
 export MAKEFLAGS='' # a dry run or -k of the caller is not for what is run here
 
@@ -108,6 +117,7 @@ run_part() {
     cli) part cli nice tests/cli/run.sh ;;
     circuits) part circuits nice tests/e2e/circuits.sh ;;
     service) part service nice tests/e2e/service.sh ;;
+    webhooks) part webhooks nice tests/e2e/webhooks.sh ;;
     pipeline) part pipeline nice tests/e2e/pipeline.sh ;;
     evidence) part evidence nice tests/e2e/evidence.sh ;;
     synthesis) part synthesis nice tests/e2e/synthesis.sh ;;
@@ -126,7 +136,8 @@ run_part() {
 mkdir -p "$out"
 trap 'contrib/scripts/private-postgres.sh stop "$out/postgres" 2>/dev/null' EXIT
 trap 'exit 130' INT TERM
-[ $# -gt 0 ] || set -- packages build unit sql cli circuits service synthesis pipeline evidence control pgbouncer systemd readme demo lint sanitizers valgrind
+# shellcheck disable=SC2086 # words
+[ $# -gt 0 ] || set -- $parts
 for name in "$@"; do run_part "$name"; done
 echo
 printf '%s' "$times"

@@ -15,6 +15,9 @@ begin
             hint = case when j.state = 'finished' then format('Its proofs: select proverq.proof(%s);', job)
                         else format('Retry it first: select proverq.retry(%s);', job) end;
     end if;
+    -- A session in REPEATABLE READ takes for leased what came back to wait since its start; the lock is an error then, and it tries
+    -- again, where the update below would pass it by.
+    perform from partition p where p.job_seq = j.job_seq and p.state::text = 'leased' order by p.partition_idx for no key update;
     update job set priority = set_priority.priority where job.job_seq = j.job_seq;
     update partition p
     set priority = set_priority.priority

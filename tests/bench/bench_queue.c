@@ -9,7 +9,7 @@
  * to ROWS at a time, the other records what has come meanwhile, at most 64 in a transaction.
  * Each partition gets a real proof and TIMED_STEPS timing rows. bench_queue.sh checks the tables.
  */
-#include "service/db.h"
+#include "service/claims.h"
 #include "service/timing.h"
 
 #include <pthread.h>
@@ -22,13 +22,12 @@
 
 enum { TIMED_STEPS = 8, BATCH = 64, QUEUED_MAX = 128, LEASE_MS = 60000, PROVERS_MAX = 64 };
 
-static const struct db_statement claim = {"claim", "iLii", "liiulbxtt"};
 static const struct db_statement complete = {"complete", "liujjxSSZL", "b"};
 static const struct db_statement complete_many = {"complete_many", "LIUJJXISSZL", "i"};
 static const struct db_statement prover_register = {"prover_register", "utittt", "i"};
 static const struct db_statement prover_idle = {"prover_idle", "ib", ""};
-static const struct db_statement *const statements[] = {&claim, &complete, &complete_many,
-                                                        &prover_register, &prover_idle};
+static const struct db_statement *const statements[] = {
+    &claims_statement, &complete, &complete_many, &prover_register, &prover_idle};
 
 static char *proof, *publics; /* as snarkjs writes them */
 
@@ -61,6 +60,7 @@ struct item {
 struct prover {
     int32_t id;
     struct db *db, *record_db, *listen_db;
+    struct claims claims;
     int rows; /* of a claim */
     long proved;
     pthread_t thread, recorder;
@@ -116,12 +116,10 @@ static void prover_close(struct prover *prover) {
 /* Claims at most BATCH partitions of the circuit 1, the only one. */
 static int claim_rows(struct prover *prover, int rows, struct item *out) {
     static const int64_t circuit = 1;
+    struct claims_wish wish = {prover->id, &circuit, 1, LEASE_MS, rows, false};
     struct db_result *result;
     struct error error;
-    if (db_run(prover->db, &claim,
-               DB_PARAMS(db_int(prover->id), db_int8_array(&circuit, 1), db_int(LEASE_MS),
-                         db_int(rows)),
-               &result, &error) != ERR_NONE)
+    if (claims_take(&prover->claims, prover->db, &wish, &result, &error) != ERR_NONE)
         die("claim", &error);
     int n = db_rows(result);
     for (int i = 0; i < n; i++)

@@ -7,8 +7,8 @@ function finish() {
     if (line == "") return
     if (verdict !~ /all is well$/) fault("VIOLATION")
     sub(/;? ?all is well$/, "", verdict)
-    print substr(line, 3) " => " verdict faults
-    line = verdict = faults = ""
+    print substr(line, 3) told " => " verdict faults
+    line = verdict = faults = told = ""
 }
 
 function fault(what) { if (!index(faults, "[" what "]")) faults = faults " [" what "]" }
@@ -37,13 +37,16 @@ function add(text) {
 
 /^ERROR: / {
     sub(/^ERROR: +/, "")
+    sub(/ since [0-9]+-[0-9]+-.*$/, "")
     if (/deadlock|timeout/) fault("DEADLOCK")
     add("ERROR " $0)
     next
 }
 
+# When a NOTIFY is seen depends on the network, so only that it came is told.
 /^[a-z_0-9]+: NOTIFY / {
-    add("[" $3 " told" ($6 == "\"\"" ? "" : " " substr($6, 2, length($6) - 2)) "]")
+    gsub(/"/, "")
+    if (!index(told, $1 " told of " $3)) told = told "; " $1 " told of " $3
     next
 }
 

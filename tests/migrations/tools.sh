@@ -3,7 +3,7 @@
 ok "npm packages" need_npm
 
 # The role is called proverq, as the schema: the search path must not begin with that.
-dbmate_run() { "$npm/node_modules/.bin/dbmate" --url "$dsn?sslmode=disable&search_path=public" --migrations-dir "$1" --no-dump-schema "${@:2}"; }
+dbmate_run() { "$npm/node_modules/@dbmate/linux-x64/bin/dbmate" --url "$dsn?sslmode=disable&search_path=public" --migrations-dir "$1" --no-dump-schema "${@:2}"; }
 node_run() { (cd "$1" && DATABASE_URL=$dsn node "$npm/node_modules/node-pg-migrate/bin/node-pg-migrate.js" --migrations-dir "$1" --verbose false "${@:2}"); }
 
 dbmate_up() { dbmate_run "$1" migrate; }
@@ -69,7 +69,7 @@ for format in golang-migrate dbmate node-pg-migrate psql; do
     up_down_up "$format, with concurrent builds" "$run" "$work/later" "$(units_in "$work/later")" "$newest" later
 done
 
-dbmate_own() { "$npm/node_modules/.bin/dbmate" --url "$dsn?sslmode=disable" --migrations-dir "$1" --no-dump-schema "${@:2}"; }
+dbmate_own() { "$npm/node_modules/@dbmate/linux-x64/bin/dbmate" --url "$dsn?sslmode=disable" --migrations-dir "$1" --no-dump-schema "${@:2}"; }
 
 # A queue of proverq beside an application's own migrations: one folder, one sequence, its own table of migrations.
 empty

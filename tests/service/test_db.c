@@ -118,6 +118,7 @@ END_TEST
 
 START_TEST(arrays_keep_their_items) {
     static const int16_t small[] = {-1, 0, 7};
+    static const int32_t middle[] = {INT32_MIN, 0, INT32_MAX};
     static const int64_t large[] = {INT64_MIN, 0, INT64_MAX};
     static const int64_t times[] = {0, 1000000, INT64_C(1796000000123456)};
     struct uuid ids[2] = {{{1}}, {{2}}};
@@ -134,9 +135,37 @@ START_TEST(arrays_keep_their_items) {
                      "{01000000-0000-0000-0000-000000000000,02000000-0000-0000-0000-000000000000}");
     ck_assert_str_eq(db_get_text(rows, 0, 3), "{0,1000000,1796000000123456}");
     db_free(rows);
+    rows = query("select $1::int4[]::text", "I", "t", DB_PARAMS(db_int4_array(middle, 3)));
+    ck_assert_str_eq(db_get_text(rows, 0, 0), "{-2147483648,0,2147483647}");
+    db_free(rows);
     rows = query("select cardinality($1::int8[])", "L", "i", DB_PARAMS(db_int8_array(large, 0)));
     ck_assert_int_eq(db_get_int(rows, 0, 0), 0);
     db_free(rows);
+}
+END_TEST
+
+START_TEST(arrays_of_json_and_bytes_keep_items_and_nulls) {
+    static const struct db_item json[] = {{"{\"a\": 1}", 8}, {NULL, 0}, {"[]", 2}};
+    static const struct db_item bytes[] = {{"\0\377", 2}, {NULL, 0}, {"", 0}};
+    struct db_result *rows = query("select $1::jsonb[]::text, $2::bytea[]::text", "JX", "tt",
+                                   DB_PARAMS(db_item_array(json, 3), db_item_array(bytes, 3)));
+    ck_assert_str_eq(db_get_text(rows, 0, 0), "{\"{\\\"a\\\": 1}\",NULL,[]}");
+    ck_assert_str_eq(db_get_text(rows, 0, 1), "{\"\\\\x00ff\",NULL,\"\\\\x\"}");
+    db_free(rows);
+    rows = query("select cardinality($1::jsonb[]), array_ndims($2::bytea[]) is null", "JX", "ib",
+                 DB_PARAMS(db_item_array(json, 0), db_item_array(bytes, 0)));
+    ck_assert_int_eq(db_get_int(rows, 0, 0), 0);
+    ck_assert(db_get_bool(rows, 0, 1));
+    db_free(rows);
+    ck_assert_int_eq(
+        db_query(db, "select $1::int8[]", "L", "", DB_PARAMS(db_item_array(json, 1)), NULL, &error),
+        ERR_SCHEMA); /* no column was declared */
+    ck_assert_int_eq(db_query(db, "select cardinality($1::int8[])", "L", "i",
+                              DB_PARAMS(db_item_array(json, 1)), NULL, &error),
+                     ERR_INTERNAL);
+    ck_assert_int_eq(db_query(db, "select cardinality($1::jsonb[])", "J", "i",
+                              DB_PARAMS(db_int8_array(NULL, 0)), NULL, &error),
+                     ERR_INTERNAL);
 }
 END_TEST
 
@@ -307,6 +336,7 @@ int main(void) {
     tcase_add_test(tcase, bytes_text_uuid_and_json_keep_their_value);
     tcase_add_test(tcase, nulls_are_told_apart);
     tcase_add_test(tcase, arrays_keep_their_items);
+    tcase_add_test(tcase, arrays_of_json_and_bytes_keep_items_and_nulls);
     tcase_add_test(tcase, types_that_differ_from_the_declared_are_refused);
     tcase_add_test(tcase, refusals_are_classified);
     tcase_add_test(tcase, a_script_names_the_line_of_its_error);

@@ -56,6 +56,12 @@ create function test.claim(n int, prover int default 1, circuits bigint[] defaul
     from proverq.claim(prover, circuits, lease_ms, n) with ordinality
 $$;
 
+-- The same, but of mul (2) behind partition idx of job seq in this priority only.
+create function test.claim_from(n int, seq bigint, idx int, priority int default 0, circuits bigint[] default '{1,2,3}') returns text language sql as $$
+    select string_agg(job_seq || '/' || partition_idx, ' ' order by ordinality)
+    from proverq.claim_from(2, circuits, 60000, n, '{2}', array[priority], array[seq], array[idx]) with ordinality
+$$;
+
 create function test.token(seq bigint, idx int) returns uuid language sql as $$
     select token from proverq.partition where job_seq = seq and partition_idx = idx
 $$;

@@ -33,6 +33,21 @@ it 'and analyzed' "$([ "$large" -lt $((small * 5 + 1000)) ] && echo yes || echo 
 load other 10
 other=$(claim_us 3)
 it 'with 120,000 rows of another circuit ahead' "$([ "$other" -lt $((small * 5 + 1000)) ] && echo yes || echo "$small us, then $other us")" yes
+sql -c "select proverq.pause('mul')" >/dev/null
+paused=$(claim_us 1,2,3)
+it 'with 120,000 rows that are paused ahead' "$([ "$paused" -lt $((small * 5 + 1000)) ] && echo yes || echo "$small us, then $paused us")" yes
+sql -c "select proverq.resume('mul')" >/dev/null
+
+# The invariants of all that can be checked beside the work.
+sql -c "insert into proverq.timing (job_seq, partition_idx, attempt, prover_id, device, worker, step, started_at, duration)
+        select job_seq, partition_idx, 1, 1, 'cpu', 0, s, now(), 1 from proverq.partition, unnest('{10,80,90}'::int[]) s where job_seq <= 100"
+it 'timing of what was never claimed is found, each once' "$(sql -c 'select count(*), count(distinct (job_seq, partition_idx)) from proverq.check_invariants()')" '10000|10000'
+sql -c 'delete from proverq.timing'
+began=$(date +%s%N)
+it 'nothing else is' "$(sql -c 'select count(*) from proverq.check_invariants()')" 0
+ms=$((($(date +%s%N) - began) / 1000000))
+echo "-- the invariants of 121,000 partitions took $ms ms"
+it 'in seconds' "$([ $ms -lt 10000 ] && echo yes || echo "$ms ms")" yes
 
 # No statement of the service reads the table from end to end.
 used() {

@@ -99,7 +99,7 @@ answer() {
     asked=$(<"$work/$1.asked")
     for ((i = 0; i < 1000; i++)); do
         if grep -q "^DONE-$asked\$" "$work/$1.out"; then
-            sed "/^DONE-$asked\$/,\$d" "$work/$1.out" | sed "1,/^DONE-$((asked - 1))\$/d" | sed 's/^psql:[^ ]* //'
+            sed "/^DONE-$asked\$/,\$d" "$work/$1.out" | sed "0,/^DONE-$((asked - 1))\$/d" | sed 's/^psql:[^ ]* //'
             return
         fi
         sleep 0.01

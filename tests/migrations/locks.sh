@@ -1,0 +1,70 @@
+# shellcheck shell=bash disable=SC2154 # run.sh sources this; it has the variables and functions
+# A migration that does not get a table waits briefly, so that nobody queues behind it for long, and tries again.
+ok "npm packages" need_npm
+# shellcheck source=tests/migrations/live.sh
+[ "$(type -t old_program_runs)" = function ] || source <(sed '/^for version in/,$d' "$here/live.sh")
+
+# A session that reads the job table in a transaction that stays open; release_table ends it.
+hold_table() {
+    rm -f "$work/holder"
+    mkfifo "$work/holder"
+    PGAPPNAME=report psql -X -q -A -t "$dsn" <"$work/holder" >"$work/holder.out" 2>&1 &
+    exec {holder}>"$work/holder"
+    printf '%s\n' 'begin;' "$1;" '\echo held' >&"$holder"
+    for ((i = 0; i < 100; i++)); do grep -q held "$work/holder.out" && return || sleep 0.05; done
+    fail "a table is held" "$(cat "$work/holder.out")"
+}
+release_table() { exec {holder}>&-; }
+
+empty
+"$proverq" migrate up >/dev/null
+fixture
+hold_table 'select count(*) from proverq.job'
+refused "a table in use for too long is said, with who uses it" "process [0-9]+ \(user proverq, report, transaction for [0-9]+ s\) has proverq.job in use" \
+    "$proverq" migrate to 4 --lock-wait 1s
+same "... and nothing was changed" "$newest"
+ok "... not even tried by plan" "$proverq" migrate plan 4
+
+blocked_then_free() {
+    "$proverq" migrate to 4 >"$work/migrate.out" 2>&1 &
+    local pid=$!
+    sleep 2.5
+    kill -0 $pid || return
+    release_table
+    wait $pid
+}
+ok "while it waits, programs work on; when it gets the table it goes on" old_program_runs 4 blocked_then_free
+echo "        $(tail -n 1 "$work/old.out")"
+is "... it had said who was in the way" 1 "$(grep -c '^waiting: process .* report' "$work/migrate.out")"
+is "... nobody waited for a table longer than it and a migration take" true "$(of_report '.jobs > 30 and .slowest_ms < 3000')"
+is "... nothing was lost" "$(of_report .jobs)" "$(sql -c "select count(*) from proverq.job where job_seq > 4 and state = 'finished'")"
+same "... the schema is that of 4" 4
+
+# Two at once: the second waits for the first and then has nothing to do.
+"$proverq" migrate to 4 >/dev/null
+"$proverq" migrate up >"$work/first.out" 2>&1 &
+first=$!
+ok "two at once: the second" "$proverq" migrate up
+wait $first
+is "... and the first" 0 $?
+is "... apply each file once" 1 "$(sql -c 'select count(*) from proverq.schema_migration where version = 5')"
+same "... and the schema is the newest" "$newest"
+
+# An index that is built beside the work: writers go on, an old transaction is waited for, a failed build leaves nothing.
+hold_table "select count(*) from proverq.job" # its snapshot must end before the build can
+"$later" migrate to 9003 >"$work/later.out" 2>&1 &
+building=$!
+for ((i = 0; i < 100; i++)); do [ "$(sql -c "select count(*) from pg_stat_progress_create_index")" = 0 ] || break; sleep 0.05; done
+ok "while an index is built, jobs are inserted" sql -c "set statement_timeout = '2s'" -c "insert into proverq.job (circuit, partitions) values ('mul', 1)"
+refused "... and another migrate waits, without a snapshot that the build would wait for" 'another .proverq migrate. is at work' \
+    timeout 30 "$later" migrate up
+kill -INT $building 2>/dev/null
+kill $building 2>/dev/null
+wait $building 2>/dev/null
+for ((i = 0; i < 100; i++)); do [ "$(sql -c "select count(*) from pg_stat_activity where application_name = 'proverq migrate'")" = 0 ] && break; sleep 0.05; done
+sql -c "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'proverq migrate'" >/dev/null
+is "a build that was broken off leaves an index that is not valid" f "$(sql -c "select indisvalid from pg_index where indexrelid = 'proverq.job_finished'::regclass")"
+release_table
+ok "... which the next one replaces" "$later" migrate up
+is "... by a valid one" t "$(sql -c "select indisvalid from pg_index where indexrelid = 'proverq.job_finished'::regclass")"
+empty
