@@ -46,8 +46,8 @@ consumers() {
     for name in python node; do
         : >"$work/secret-$name"
         case $name in
-        python) begin $name "$root/contrib/consumers/webhook_receiver.py" --secret-file "$work/secret-$name" ;;
-        node) begin $name node "$work/node/webhook_receiver.mjs" "$work/secret-$name" ;;
+        python) begin "$name" "$root/contrib/consumers/webhook_receiver.py" --secret-file "$work/secret-$name" ;;
+        node) begin "$name" node "$work/node/webhook_receiver.mjs" "$work/secret-$name" ;;
         esac
         until_true 10 grep -q listening "$work/$name.log" || { fail "$name starts" "$(cat "$work/$name.log")"; continue; }
         url=$(sed -n 's/^listening on //p' "$work/$name.log")
@@ -71,7 +71,7 @@ consumers() {
         ok "$name: and says so" grep -q '^refused: ' "$work/$name.log"
         echo "$secret" >"$work/secret-$name"
         forge "$name" "$url" "$secret"
-        end $name
+        end "$name"
     done
     end finalizer
 }
@@ -193,14 +193,14 @@ load() {
                 end loop;
             end \$\$" &
     pacer=$!
-    while kill -0 $pacer 2>/dev/null; do
+    while kill -0 "$pacer" 2>/dev/null; do
         sleep $((RANDOM % 4 + 2)).$((RANDOM % 10))
         name=finalizer-$((RANDOM % 2 + 1))
         end "$name" KILL
         begin_finalizers "$name"
         kills=$((kills + 1))
     done
-    wait $pacer
+    wait "$pacer"
     eventually "every delivery to a healthy endpoint is recorded as made ($kills finalizers were killed)" 90 "
         select count(*) = $n * 35 / 50 from proverq.deliveries where endpoint ~ '^ok' and state = 'delivered'"
     for name in finalizer-1 finalizer-2; do kill "${pids[$name]}"; done # once: a second time they would not end what hangs
