@@ -88,15 +88,16 @@ class Hosts:
             for role in unit.roles():
                 self.signal(unit, role, signal.SIGCONT)
 
-    def stop(self):
+    def stop(self, seconds=30):
         self._ending.set()
         self._keeper.join()
         for unit in self.units:
             if unit.process is not None:
                 signal_quietly(unit.process.pid, signal.SIGTERM)
+        until = time.monotonic() + seconds
         for unit in self.units:
             if unit.process is not None:
-                end(unit.process, signal.SIGTERM)
+                end(unit.process, signal.SIGCONT, max(until - time.monotonic(), 0.1))
                 unit.process = None
 
 

@@ -26,11 +26,12 @@ unshare --net --mount --pid --fork true 2>/dev/null || cannot "this root may not
 contrib/scripts/install-packages.sh
 nice make -s -j"$(nproc)" build build/proverq-faults build/tests/chaos/verify_all
 
-# The shell is the first process of the new process namespace: it reaps what loses its parent, and its end ends all.
+# The inner shell is the first process of the new process namespace: it reaps what loses its parent, and its end ends all. unshare
+# itself takes no signals but the last, and hands that on.
 # shellcheck disable=SC2016 # the inner shell's arguments
-exec unshare --net --mount --pid --fork --kill-child --mount-proc bash -c '
-    trap "kill -TERM \$child" TERM INT
-    PYTHONDONTWRITEBYTECODE=1 nice python3 tests/chaos/chaos.py "$@" &
-    child=$!
-    while kill -0 $child 2>/dev/null; do status=0; wait $child || status=$?; done
-    exit $status' chaos "$@"
+PYTHONDONTWRITEBYTECODE=1 unshare --net --mount --pid --fork --kill-child --mount-proc bash -c '
+    nice python3 tests/chaos/chaos.py "$@" &
+    wait $!' chaos "$@" </dev/null &
+inside=$!
+trap 'kill -KILL $inside; exit 130' TERM INT
+wait $inside

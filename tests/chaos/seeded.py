@@ -73,7 +73,7 @@ class Run:
     def findings(self, settle_s):
         verdict.settle(self.session, settle_s, self.stage.timeline.note)
         time.sleep(0.3)
-        self.park.stop()
+        self.park.stop(4)
         self.listener.end()
         self.auditor.end()
         return verdict.judge(verdict.Evidence(self.session, str(self.stage.folder), self.jobs, listener=self.listener, auditor=self.auditor))

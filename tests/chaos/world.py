@@ -77,12 +77,12 @@ def on_host(host, words, environment, log):
                                 stdout=out, stderr=out, start_new_session=True)
 
 
-def end(process, number=signal.SIGKILL):
-    """Sends a signal and waits for the process; kills it when it does not end by itself."""
+def end(process, number=signal.SIGKILL, seconds=30):
+    """Sends a signal and waits for the process; kills it when it does not end by itself in that time."""
     if process.poll() is None:
         process.send_signal(number)
         try:
-            process.wait(30)
+            process.wait(seconds)
         except subprocess.TimeoutExpired:
             process.kill()
     process.wait()
