@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.." || exit
 out=$PWD/build/check
 passed=0 failed=0 times=''
 parts='packages build unit
-    sql migrations queue
+    sql isolation migrations queue
     cli circuits service roles
     webhooks
     synthesis pipeline evidence
@@ -112,6 +112,7 @@ run_part() {
     build) part build build ;;
     unit) part unit with_postgres unit build ;;
     sql) part sql tests/sql/run.sh ;;
+    isolation) part isolation nice tests/isolation/run.sh ;;
     migrations) part migrations nice tests/migrations/run.sh ;;
     cli) part cli nice tests/cli/run.sh ;;
     circuits) part circuits nice tests/e2e/circuits.sh ;;
