@@ -10,8 +10,8 @@ cd "$(dirname "$0")/.." || exit
 out=$PWD/build/check
 passed=0 failed=0 times=''
 parts='packages build unit
-    sql migrations queue
-    cli circuits service
+    sql isolation migrations queue
+    cli circuits service roles
     webhooks
     synthesis pipeline evidence
     control pgbouncer systemd
@@ -112,10 +112,12 @@ run_part() {
     build) part build build ;;
     unit) part unit with_postgres unit build ;;
     sql) part sql tests/sql/run.sh ;;
+    isolation) part isolation nice tests/isolation/run.sh ;;
     migrations) part migrations nice tests/migrations/run.sh ;;
     cli) part cli nice tests/cli/run.sh ;;
     circuits) part circuits nice tests/e2e/circuits.sh ;;
     service) part service nice tests/e2e/service.sh ;;
+    roles) part roles nice tests/e2e/roles.sh ;;
     webhooks) part webhooks nice tests/e2e/webhooks.sh ;;
     pipeline) part pipeline nice tests/e2e/pipeline.sh ;;
     evidence) part evidence nice tests/e2e/evidence.sh ;;

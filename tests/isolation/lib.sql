@@ -57,7 +57,8 @@ create constraint trigger iso_point_commit after update on proverq.job deferrabl
 
 -- An empty queue, numbered from 1, with the fixture's circuits, endpoint and provers; each permutation begins with it. Rows are
 -- deleted, since truncating makes some sixty files anew.
-create function iso.fresh() returns void language sql as $$
+create function iso.fresh() returns void language plpgsql as $$
+begin
     delete from proverq.webhook_delivery;
     delete from proverq.timing;
     delete from proverq.failure;
@@ -65,16 +66,17 @@ create function iso.fresh() returns void language sql as $$
     delete from proverq.partition;
     delete from proverq.job;
     delete from iso.log;
-    select setval(pg_get_serial_sequence('proverq.job', 'job_seq'), 1, false);
+    perform setval(pg_get_serial_sequence('proverq.job', 'job_seq'), 1, false);
     update proverq.prover set state = 'running', idle = false, seen_at = clock_timestamp();
     update proverq.webhook_endpoint
     set failures = 0, failing_since = null, rests_until = null, last_error = null, disabled_at = null, disabled_reason = null;
+end
 $$;
 
 -- --- what sessions do ---
 
 -- What the session holds, as rows; '1/0' names partition 0 of job 1.
-create function iso.held() returns table (key text, job_seq bigint, partition_idx int, token uuid) language sql as $$
+create function iso.held() returns table (key text, job_seq bigint, partition_idx int, token uuid) language sql stable as $$
     select h.job_seq || '/' || h.partition_idx, h.job_seq, h.partition_idx, h.token
     from jsonb_to_recordset(coalesce(nullif(current_setting('iso.held', true), ''), '[]')::jsonb)
         as h (job_seq bigint, partition_idx int, token uuid)
@@ -259,7 +261,8 @@ create function iso.years_pass() returns void language sql as $$
 $$;
 
 -- Time passes: the leases that nobody has locked run out; what backs off, is due.
-create function iso.time_passes() returns void language sql as $$
+create function iso.time_passes() returns void language plpgsql as $$
+begin
     update proverq.partition p set lease_until = clock_timestamp() - interval '1 s'
     from (select job_seq, partition_idx from proverq.partition where state = 'leased' for update skip locked) l
     where p.job_seq = l.job_seq and p.partition_idx = l.partition_idx;
@@ -270,6 +273,7 @@ create function iso.time_passes() returns void language sql as $$
     update proverq.job set finalize_after = null where finalize_after is not null;
     update proverq.webhook_delivery set next_attempt_at = clock_timestamp() - interval '1 s' where state = 'pending';
     update proverq.webhook_endpoint set rests_until = null where rests_until is not null;
+end
 $$;
 
 -- --- the verdict ---
@@ -288,8 +292,10 @@ create function iso.allowed(what text, was text, became text) returns bool langu
         else true end
 $$;
 
--- Everything that is wrong; no row: nothing.
-create function iso.violations() returns setof text language sql as $$
+-- Everything that is wrong; no row: nothing. (In PL/pgSQL, which plans it once.)
+create function iso.violations() returns setof text language plpgsql as $$
+begin
+    return query
     with p as (
         select p.job_seq, count(*) as rows, count(*) filter (where state <> 'proved') as left_over,
                count(*) filter (where state in ('held', 'ready', 'leased')) as alive, count(*) filter (where state = 'failed') as failed,
@@ -355,28 +361,28 @@ create function iso.violations() returns setof text language sql as $$
         from proverq.webhook_delivery d
         cross join lateral (select count(*) as n from iso.log l where l.what = 'delivered' and l.became = d.delivery_id::text) t
         where (state = 'delivered')::int <> n
-    union all select 'check_invariants(): ' || invariant from proverq.check_invariants()
-    union all select format('a lease of %s/%s without its prover', job_seq, partition_idx) from proverq.partition where state = 'leased' and prover_id is null
+    union all select format('a lease of %s/%s without its prover', job_seq, partition_idx) from proverq.partition where state = 'leased' and prover_id is null;
+end
 $$;
 
 -- One prover and one finalizer do all that is left.
 create function iso.drain() returns void language plpgsql as $$
-declare
-    claimed text;
 begin
     delete from proverq.paused;
     for i in 1 .. 10 loop
+        exit when not exists (select from proverq.job where state in ('queued', 'completing', 'failing'))
+              and not exists (select from proverq.webhook_delivery where state = 'pending');
         perform iso.time_passes();
         perform proverq.rescue_expired();
         perform proverq.wake_due();
-        claimed := iso.claim(100, 4);
-        perform iso.complete();
+        if iso.claim(100, 4) <> 'nothing' then
+            perform iso.complete();
+        end if;
         while iso.finalize() <> 'nothing' loop
         end loop;
-        while iso.take_deliveries(100) <> 'nothing' loop
+        if exists (select from proverq.webhook_delivery where state = 'pending') and iso.take_deliveries(100) <> 'nothing' then
             perform iso.deliver(200);
-        end loop;
-        exit when claimed = 'nothing';
+        end if;
     end loop;
 end
 $$;
@@ -390,7 +396,7 @@ begin
         select format('job %s %s: %s', j.job_seq, j.state, (select string_agg(p.state::text, ' ' order by p.partition_idx)
                                                             from proverq.partition p where p.job_seq = j.job_seq))
         from proverq.job j order by j.job_seq;
-    wrong := array(select iso.violations());
+    wrong := array(select iso.violations() union all select 'check_invariants(): ' || invariant from proverq.check_invariants());
     if wrong = '{}' then
         perform iso.drain();
         wrong := array(select 'when the rest was done, ' || v from iso.violations() v

@@ -140,7 +140,7 @@ if [ "${1-}" = --faults ]; then
 elif [ $# -gt 0 ]; then
     for name in "$@"; do check_spec "$name"; done
 else
-    for file in $here/specs/*.spec; do
+    for file in "$here"/specs/*.spec; do
         name=${file##*/}
         check_spec "${name%.spec}"
     done
