@@ -15,7 +15,7 @@ packages_of() {
     case $1 in
     build) echo gcc make pkg-config libpq-dev libcurl4-openssl-dev libssl-dev libjansson-dev libmicrohttpd-dev ;;
     demo) echo postgresql postgresql-client curl jq python3 procps wabt libc6-dev ;;
-    check) echo g++ check libsubunit-dev libgmp-dev nodejs npm valgrind clang-format clang-tidy cppcheck shellcheck git pgbouncer systemd ;;
+    check) echo g++ check libsubunit-dev libgmp-dev nodejs npm valgrind clang-format clang-tidy cppcheck shellcheck git pgbouncer systemd iproute2 faketime ;;
     esac
 }
 

@@ -7,7 +7,7 @@ create or replace function proverq.complete_many(
     job_seqs bigint[], partition_idxs int[], tokens uuid[], proofs jsonb[], publics jsonb[], compressed bytea[],
     first_steps int[], steps smallint[], workers smallint[], started timestamptz[], durations bigint[])
 returns table (result int)
-language plpgsql
+language plpgsql security definer
 set search_path = pg_catalog, proverq, pg_temp
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 set plan_cache_mode = force_generic_plan

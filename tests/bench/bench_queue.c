@@ -1,13 +1,14 @@
 /* The queue without proofs: the statements of a prover, on partitions for which nothing is proved.
  *
- *     bench_queue drain PROVERS ROWS     claims and records all that is ready; prints partitions and seconds
- *     bench_queue latency COUNT          from the insert of a job to its claim by a prover that waits; prints ms
- *     bench_queue claim COUNT            claims one partition after the other; prints ms
+ *     bench_queue drain PROVERS IN_HAND ROWS   claims and records all that is ready; prints partitions and seconds
+ *     bench_queue latency COUNT                from the insert of a job to its claim by a prover that waits; prints ms
+ *     bench_queue claim COUNT bounds|full      claims one partition after the other; prints ms
  *
- * The connection string is PROVERQ_DATABASE. With ROWS 1 a prover claims a partition, records it, and
- * claims the next, on one connection. With more it is two threads, as in the service: one claims up
- * to ROWS at a time, the other records what has come meanwhile, at most 64 in a transaction.
- * Each partition gets a real proof and TIMED_STEPS timing rows. bench_queue.sh checks the tables.
+ * The connection string is PROVERQ_DATABASE. A prover is two threads with a connection each, as in the
+ * service: one claims as many partitions as have room, at most ROWS at a time and IN_HAND in hand, the
+ * other records what has come meanwhile, at most 64 in a transaction. With IN_HAND 1 it is one thread:
+ * a claim, its result, the next claim. Each partition gets a real proof and TIMED_STEPS timing rows.
+ * Claims of the only prover must come in order. bench_queue.sh checks the tables.
  */
 #include "service/claims.h"
 #include "service/timing.h"
@@ -20,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TIMED_STEPS = 8, BATCH = 64, QUEUED_MAX = 128, LEASE_MS = 60000, PROVERS_MAX = 64 };
+enum { TIMED_STEPS = 8, BATCH = 64, IN_HAND_MAX = 256, LEASE_MS = 60000, PROVERS_MAX = 64 };
 
 static const struct db_statement complete = {"complete", "liujjxSSZL", "b"};
 static const struct db_statement complete_many = {"complete_many", "LIUJJXISSZL", "i"};
@@ -61,14 +62,15 @@ struct prover {
     int32_t id;
     struct db *db, *record_db, *listen_db;
     struct claims claims;
-    int rows; /* of a claim */
+    int rows, in_hand_max;
     long proved;
     pthread_t thread, recorder;
 
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    struct item queued[QUEUED_MAX]; /* claimed, to be recorded */
-    int n_queued;
+    struct item queued[IN_HAND_MAX]; /* claimed, to be recorded */
+    int n_queued, in_hand;
+    struct item last; /* claimed */
     bool is_over;
 };
 
@@ -86,14 +88,16 @@ static struct db *connect_db(void) {
     return db;
 }
 
-static void prover_open(struct prover *prover, int rows) {
+static void prover_open(struct prover *prover, int in_hand, int rows) {
     struct error error;
     struct uuid instance;
     struct db_result *result;
     memset(prover, 0, sizeof *prover);
+    prover->last.partition = -1;
     prover->db = connect_db();
     prover->record_db = connect_db();
     prover->rows = rows;
+    prover->in_hand_max = in_hand;
     pthread_mutex_init(&prover->mutex, NULL);
     pthread_cond_init(&prover->changed, NULL);
     if (uuid_random(&instance, &error) != ERR_NONE ||
@@ -113,6 +117,12 @@ static void prover_close(struct prover *prover) {
     pthread_mutex_destroy(&prover->mutex);
 }
 
+static bool is_alone; /* one prover, so that the order of its claims is that of all */
+
+static bool is_before(const struct item *a, const struct item *b) {
+    return a->job < b->job || (a->job == b->job && a->partition < b->partition);
+}
+
 /* Claims at most BATCH partitions of the circuit 1, the only one. */
 static int claim_rows(struct prover *prover, int rows, struct item *out) {
     static const int64_t circuit = 1;
@@ -122,9 +132,12 @@ static int claim_rows(struct prover *prover, int rows, struct item *out) {
     if (claims_take(&prover->claims, prover->db, &wish, &result, &error) != ERR_NONE)
         die("claim", &error);
     int n = db_rows(result);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         out[i] = (struct item){db_get_int(result, i, 0), (int32_t)db_get_int(result, i, 1),
                                db_get_uuid(result, i, 3)};
+        if (is_alone && !is_before(&prover->last, &out[i])) die("a claim out of order", NULL);
+        prover->last = out[i];
+    }
     db_free(result);
     return n;
 }
@@ -210,34 +223,46 @@ static void *record_main(void *arg) {
         memcpy(items, prover->queued, (size_t)n * sizeof *items);
         prover->n_queued -= n;
         memmove(prover->queued, prover->queued + n, (size_t)prover->n_queued * sizeof *items);
-        pthread_cond_signal(&prover->changed);
         pthread_mutex_unlock(&prover->mutex);
         if (n == 0) return NULL;
         if (n == 1)
             record_one(prover->record_db, items);
         else
             record_many(prover->record_db, items, n);
+        pthread_mutex_lock(&prover->mutex);
         prover->proved += n;
+        prover->in_hand -= n;
+        pthread_cond_broadcast(&prover->changed);
+        pthread_mutex_unlock(&prover->mutex);
     }
+}
+
+/* How many may be claimed; waits until it is one. */
+static int wait_for_room(struct prover *prover) {
+    pthread_mutex_lock(&prover->mutex);
+    while (prover->in_hand == prover->in_hand_max)
+        pthread_cond_wait(&prover->changed, &prover->mutex);
+    int room = prover->in_hand_max - prover->in_hand;
+    pthread_mutex_unlock(&prover->mutex);
+    return room < prover->rows ? room : prover->rows;
 }
 
 static void hand_over(struct prover *prover, const struct item *items, int n) {
     pthread_mutex_lock(&prover->mutex);
-    while (prover->n_queued + n > QUEUED_MAX)
-        pthread_cond_wait(&prover->changed, &prover->mutex);
     memcpy(prover->queued + prover->n_queued, items, (size_t)n * sizeof *items);
     prover->n_queued += n;
+    prover->in_hand += n;
     prover->is_over = n == 0;
-    pthread_cond_signal(&prover->changed);
+    pthread_cond_broadcast(&prover->changed);
     pthread_mutex_unlock(&prover->mutex);
 }
 
-static void drain_in_batches(struct prover *prover) {
+static void drain_in_two_threads(struct prover *prover) {
     struct item items[BATCH];
     int n;
     if (pthread_create(&prover->recorder, NULL, record_main, prover) != 0) die("no thread", NULL);
     do {
-        n = claim_rows(prover, prover->rows, items);
+        n = claim_rows(prover, wait_for_room(prover), items);
         hand_over(prover, items, n);
     } while (n > 0);
     pthread_join(prover->recorder, NULL);
@@ -246,8 +271,8 @@ static void drain_in_batches(struct prover *prover) {
 static void *drain_main(void *arg) {
     struct prover *prover = arg;
     struct item item;
-    if (prover->rows > 1) {
-        drain_in_batches(prover);
+    if (prover->in_hand_max > 1) {
+        drain_in_two_threads(prover);
         return NULL;
     }
     for (; claim_rows(prover, 1, &item) > 0; prover->proved++)
@@ -255,11 +280,12 @@ static void *drain_main(void *arg) {
     return NULL;
 }
 
-static void drain(int n, int rows) {
+static void drain(int n, int in_hand, int rows) {
     struct prover *provers = need(calloc((size_t)n, sizeof *provers));
     long proved = 0;
+    is_alone = n == 1;
     for (int i = 0; i < n; i++)
-        prover_open(&provers[i], rows);
+        prover_open(&provers[i], in_hand, rows);
     int64_t start = timing_now();
     for (int i = 0; i < n; i++)
         if (pthread_create(&provers[i].thread, NULL, drain_main, &provers[i]) != 0)
@@ -284,8 +310,9 @@ static int by_value(const void *a, const void *b) {
 
 /* p50, p99 and the longest, in milliseconds. */
 static void print_percentiles(int64_t *ns, int n) {
+    int middle = n / 2, late = (n - 1) * 99 / 100;
     qsort(ns, (size_t)n, sizeof *ns, by_value);
-    printf("%.3f %.3f %.3f\n", (double)ns[n / 2] / 1e6, (double)ns[(n - 1) * 99 / 100] / 1e6,
+    printf("%.3f %.3f %.3f\n", (double)ns[middle] / 1e6, (double)ns[late] / 1e6,
            (double)ns[n - 1] / 1e6);
 }
 
@@ -326,7 +353,7 @@ static void latency(int count) {
     struct error error;
     struct db *db = connect_db();
     int64_t *ns = need(calloc((size_t)count, sizeof *ns));
-    prover_open(&prover, 1);
+    prover_open(&prover, 1, 1);
     prover.listen_db = connect_db();
     if (pthread_create(&prover.thread, NULL, wait_main, &prover) != 0) die("no thread", NULL);
     for (int i = 0; i < count; i++) {
@@ -351,12 +378,14 @@ static void latency(int count) {
 
 /* --- claim --- */
 
-static void claim_latency(int count) {
+/* `full`: as if there were no bounds. */
+static void claim_latency(int count, bool full) {
     struct prover prover;
     struct item item;
     int64_t *ns = need(calloc((size_t)count, sizeof *ns));
-    prover_open(&prover, 1);
+    prover_open(&prover, 1, 1);
     for (int i = 0; i < count; i++) {
+        if (full) prover.claims.n = 0;
         int64_t start = timing_now();
         if (claim_rows(&prover, 1, &item) != 1) die("nothing is ready", NULL);
         ns[i] = timing_now() - start;
@@ -375,14 +404,16 @@ static int number(const char *text, int most) {
 int main(int argc, char **argv) {
     proof = read_file("tests/circuits/factor/proof.json");
     publics = read_file("tests/circuits/factor/public.json");
-    if (argc == 4 && strcmp(argv[1], "drain") == 0)
-        drain(number(argv[2], PROVERS_MAX), number(argv[3], BATCH));
+    if (argc == 5 && strcmp(argv[1], "drain") == 0)
+        drain(number(argv[2], PROVERS_MAX), number(argv[3], IN_HAND_MAX), number(argv[4], BATCH));
     else if (argc == 3 && strcmp(argv[1], "latency") == 0)
         latency(number(argv[2], 1000000));
-    else if (argc == 3 && strcmp(argv[1], "claim") == 0)
-        claim_latency(number(argv[2], 1000000));
+    else if (argc == 4 && strcmp(argv[1], "claim") == 0)
+        claim_latency(number(argv[2], 1000000), strcmp(argv[3], "full") == 0);
     else
-        die("usage: bench_queue drain PROVERS ROWS | latency COUNT | claim COUNT", NULL);
+        die("usage: bench_queue drain PROVERS IN_HAND ROWS | latency COUNT | claim COUNT "
+            "bounds|full",
+            NULL);
     free(proof);
     free(publics);
     return EXIT_SUCCESS;

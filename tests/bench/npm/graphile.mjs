@@ -33,6 +33,7 @@ function start(preset, concurrentJobs) {
 
 const utils = await makeWorkerUtils({ connectionString, logger });
 await utils.migrate();
+await utils.withPgClient((client) => client.query("truncate graphile_worker._private_jobs"));
 if (what === "drain") {
   await utils.withPgClient((client) => client.query("select graphile_worker.add_jobs(array(select row('noop','{}',null,null,null,null,null,null)::graphile_worker.job_spec from generate_series(1, $1)))", [count]));
   await utils.withPgClient((client) => client.query("analyze graphile_worker._private_jobs"));

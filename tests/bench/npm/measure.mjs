@@ -1,10 +1,6 @@
 // What the two measurements share.
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-export async function until(condition) {
-  while (!condition()) await new Promise((resolve) => setImmediate(resolve));
-}
-
 // p50, p99 and the longest.
 export function percentiles(ms) {
   ms.sort((a, b) => a - b);
