@@ -45,7 +45,7 @@ CURVES    := $(wildcard gpu/cpu/curve_*.c)
 GPU_SRC   := $(filter-out $(CURVES),$(wildcard gpu/*.c gpu/cpu/*.c))
 GPU_OBJ   := $(GPU_SRC:%.c=$(B)/%.o) $(CURVES:%.c=$(B)/%.portable.o) $(if $(ADX),$(CURVES:%.c=$(B)/%.adx.o))
 SVC_SRC   := $(filter-out service/main.c,$(wildcard service/*.c))
-SQL_FILES := $(sort $(wildcard migrations/*.sql sql/*.sql sql/*/*.sql sql/kept/*.list sql/kept/*/*/*.sql))
+SQL_FILES := $(sort $(wildcard migrations/*.sql sql/*.sql sql/*/*.sql sql/kept/*.list sql/kept/*/*.sql sql/kept/*/*/*.sql))
 SVC_OBJ   := $(SVC_SRC:%.c=$(B)/%.o) $(B)/gen/embedded.o
 GPU_LIB   := $(B)/libproverq-gpu.a
 SVC_LIB   := $(B)/libproverq-service.a
@@ -105,17 +105,20 @@ $(B)/later/embedded.c: service/embed.sh contrib/scripts/seal-migrations.sh contr
 	cd $(LATER) && contrib/scripts/seal-migrations.sh && contrib/scripts/keep-release.sh
 	cp -r tests/migrations/later/. $(LATER)
 	cd $(LATER) && contrib/scripts/seal-migrations.sh && shopt -s nullglob && export LC_ALL=C && \
-	    bash service/embed.sh migrations/*.sql sql/*.sql sql/*/*.sql sql/kept/*.list sql/kept/*/*/*.sql > ../embedded.c
+	    bash service/embed.sh migrations/*.sql sql/*.sql sql/*/*.sql sql/kept/*.list sql/kept/*/*.sql sql/kept/*/*/*.sql > ../embedded.c
 $(B)/later/embedded.o: $(B)/later/embedded.c
 	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 $(B)/proverq-later: $(B)/service/main.o $(B)/later/embedded.o $(SVC_LIB) $(GPU_LIB)
 	$(CC) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) $(LDLIBS)
 
-.PHONY: tests check lint sanitizers
+.PHONY: tests check chaos lint sanitizers
 tests: $(TEST_BIN) $(B)/proverq-faults $(B)/proverq-later $(B)/tests/bench/bench_queue
 
 check: ## run every test and check (README.md); ONLY="unit lint" runs these parts
 	tests/check.sh $(ONLY)
+
+chaos: ## root only: whatever can end, stop or be cut off does so at random, for 8 minutes; CHAOS_SECONDS=N CHAOS_SEED=N RUNS="main notify"
+	tests/chaos/run.sh $(RUNS)
 
 lint: ## formatting, static analysis, the layer rules, the documentation of options
 	tests/lint.sh

@@ -76,9 +76,11 @@ insert into proverq.alert_limit (alert, severity, after, above, description) val
     ('dead_rows', 'warning', null, 50000, 'a table has so many dead rows and a fifth of its live ones: claims get slower'),
     ('notify_queue', 'warning', null, 0.1, 'that share of the server''s notification queue is full; at 1, commits that notify fail'),
     ('delivery_overdue', 'warning', '10 minutes', null, 'a webhook should have been sent that long ago'),
-    ('endpoint_disabled', 'warning', '7 days', null, 'a webhook endpoint was disabled, less than that ago'),
+    ('endpoint_disabled', 'warning', '7 days', null, 'a webhook endpoint failed so often that it was disabled, less than that ago'),
     ('retention_behind', 'warning', '2 days', null, 'something is older by that than it is to be kept'),
     ('timing_default', 'warning', null, 0, 'the default tables of timings have so many rows: the day''s tables were not made in time'),
+    ('circuit_refused', 'warning', null, null, 'partitions of a circuit are ready, and every running prover refuses it'),
+    ('device_quarantined', 'warning', null, null, 'a device failed again and again, and its supervisor starts no prover on it'),
     ('paused_waits', 'info', null, null, 'a circuit is paused and partitions of it are ready');
 
 -- Autovacuum: rows of these change all the time, and scans pass the dead ones.

@@ -16,7 +16,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-static const struct db_statement claim_deliveries = {"claim_deliveries", "iiii", "uubttt"};
+static const struct db_statement claim_deliveries = {"claim_deliveries", "iiii", "uubtttl"};
 static const struct db_statement record_deliveries = {"record_deliveries", "j", "ut"};
 
 enum {
@@ -53,7 +53,8 @@ static enum err start_all(struct courier *c, const struct db_result *rows, struc
                                           .is_failing = db_get_bool(rows, i, 2),
                                           .url = db_get_text(rows, i, 3),
                                           .secrets = db_get_text(rows, i, 4),
-                                          .body = db_get_text(rows, i, 5)};
+                                          .body = db_get_text(rows, i, 5),
+                                          .signed_at = db_get_int(rows, i, 6)};
         enum err rc = webhook_start(c->client, &message, error);
         if (rc) return rc;
         c->failing += message.is_failing;
@@ -139,7 +140,7 @@ static char *outcomes_text(const struct webhook_result *results, size_t n) {
 static enum err record(struct courier *c, struct db *db, const struct webhook_result *results,
                        size_t n, struct error *error) {
     struct db_result *rows = NULL;
-    enum err rc = ERR_NONE, fatal;
+    enum err rc, fatal = ERR_NONE;
     char *text = outcomes_text(results, n);
     if (!text) return error_set(error, ERR_HOST_MEMORY, "out of memory while recording webhooks");
     do {
@@ -189,9 +190,10 @@ static void *run(void *argument) {
                                          .statements = statements,
                                          .n_statements = sizeof statements / sizeof *statements};
     enum err rc;
-    TRY(db_open(&settings, &db, &c->error));
+    TRY(db_open_patiently(&settings, c->stop_fd, &db, &c->error));
     TRY(deliver(c, db, &c->error));
 fail:
+    if (!db && recover_is_stopping(c->stop_fd)) rc = ERR_NONE; /* it was told to */
     db_close(db);
     c->rc = rc;
     if (rc) c->on_end();

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Prints C that holds the given SQL files, and the glue of calculators (paths from the top of the source tree): see
 # service/embedded.h.
-#     bash service/embed.sh migrations/*.sql sql/*.sql sql/*/*.sql sql/kept/*.list sql/kept/*/*/*.sql > embedded.c
+#     bash service/embed.sh migrations/*.sql sql/*.sql sql/*/*.sql sql/kept/*.list sql/kept/*/*.sql sql/kept/*/*/*.sql > embedded.c
 set -euo pipefail
 
 symbol_of() {

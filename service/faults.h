@@ -8,11 +8,15 @@
  * PROVERQ_NO_RESCAN=1 claims from the last bound on, always, and never looks below it (claims.h).
  * PROVERQ_DEPTH=N claims so many partitions ahead of the device, whatever was measured.
  * PROVERQ_DEVICE_FAULT=FILE lets the device fail while that file is there.
+ * PROVERQ_FAIL=N fails N of a hundred attempts, chosen by job, partition and attempt, as if by chance.
  */
 #ifndef PROVERQ_FAULTS_H
 #define PROVERQ_FAULTS_H
 
 #include "gpu/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
 
 #ifdef PROVERQ_FAULTS
 
@@ -40,6 +44,12 @@ static inline enum err fault_device(struct error *error) {
     return error_set(error, ERR_DEVICE_FAULT, "a fault that a test wants");
 }
 
+static inline bool fault_strikes(int64_t job, int32_t partition, int32_t attempt) {
+    uint64_t mix = (uint64_t)job * 1000003u + (uint64_t)partition * 10007u + (uint64_t)attempt;
+    mix *= UINT64_C(0x9e3779b97f4a7c15);
+    return (int)((mix >> 32) % 100) < fault_switch("PROVERQ_FAIL");
+}
+
 #else
 
 static inline void fault_sleep(const char *boundary) {
@@ -54,6 +64,11 @@ static inline int fault_switch(const char *name) {
 static inline enum err fault_device(struct error *error) {
     (void)error;
     return ERR_NONE;
+}
+
+static inline bool fault_strikes(int64_t job, int32_t partition, int32_t attempt) {
+    (void)job, (void)partition, (void)attempt;
+    return false;
 }
 
 #endif

@@ -39,6 +39,8 @@ static enum err finish(const struct stage_thread *self, struct task *task, struc
     rc = verify_proof(task, &task->proof, error);
     fault_sleep("verify");
     timing_end(&task->timing, STEP_VERIFY, self->worker, at);
+    if (rc == ERR_NONE && fault_strikes(task->job, task->partition, task->attempt))
+        rc = error_set(error, ERR_INTERNAL, "a fault was injected");
     return rc;
 }
 

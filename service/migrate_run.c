@@ -180,7 +180,7 @@ static enum err lock_tables(struct db *db, const struct plan *plan, size_t n, st
             mode = "access exclusive";
     (void)snprintf(sql, sizeof sql,
                    "lock table proverq.job, proverq.partition, proverq.prover in %s mode", mode);
-    return db_script(db, "locking tables", sql, error);
+    return run_script(db, "locking tables", sql, error);
 }
 
 static enum err run_steps(struct db *db, const struct plan *plan, bool is_new, size_t n,
@@ -293,7 +293,7 @@ static enum err find_blocker(struct db *db, struct blocker *out, struct error *e
         "coalesce(', ' || nullif(a.application_name, ''), ''), "
         "coalesce(format(', transaction for %s s', "
         "extract(epoch from clock_timestamp() - a.xact_start)::int), ''), "
-        "string_agg(distinct l.relation::regclass::text, ', ')), "
+        "string_agg(distinct format('%I.%I', n.nspname, c.relname), ', ')), "
         "coalesce(a.backend_type, '') = 'autovacuum worker' "
         "from pg_locks l join pg_class c on c.oid = l.relation and c.relkind in ('r', 'p') "
         "join pg_namespace n on n.oid = c.relnamespace "

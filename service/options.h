@@ -80,7 +80,7 @@ enum command {
     X(database, STRING, "database", "CONNINFO", "", FOR_DATABASE,                                  \
       "connection string or URI of the database; what it leaves out comes from PG* variables")     \
     X(lock_wait_ms, DURATION, "lock-wait", "TIME", "1m", FOR_SCHEMA_CHANGES,                       \
-      "how long to try for tables that others have in use; each try waits half a second")          \
+      "how long to try for tables that others have in use; each try waits less than a second")     \
     X(format, CHOICE, "format", "golang-migrate|dbmate|node-pg-migrate|psql", "psql",              \
       FOR(COMMAND_MIGRATE_EXPORT), "the tool that is to run the files")                            \
     X(from, COUNT, "from", "N", "1", FOR(COMMAND_MIGRATE_EXPORT),                                  \

@@ -170,11 +170,10 @@ static enum err sign_request(struct transfer *t, const struct webhook_message *m
                              struct error *error) {
     char id[ID_BYTES] = "msg_", timestamp[24];
     char signatures[SIGNATURES_MAX * (WEBHOOK_SIGNATURE_BYTES + 1)];
-    int64_t now = (int64_t)time(NULL);
     for (size_t i = 0; i < sizeof message->delivery.bytes; i++)
         (void)snprintf(id + 4 + 2 * i, 3, "%02x", message->delivery.bytes[i]);
-    (void)snprintf(timestamp, sizeof timestamp, "%" PRId64, now);
-    enum err rc = sign_all(message->secrets, id, now, t->body, signatures, error);
+    (void)snprintf(timestamp, sizeof timestamp, "%" PRId64, message->signed_at);
+    enum err rc = sign_all(message->secrets, id, message->signed_at, t->body, signatures, error);
     if (rc) return rc;
     if (add_header(t, "webhook-id", id) && add_header(t, "webhook-timestamp", timestamp) &&
         add_header(t, "webhook-signature", signatures) &&

@@ -30,6 +30,7 @@ struct webhook_message {
     const char *url;
     const char *secrets; /* one or two, a blank between: whsec_<base64 of 24 to 64 bytes> */
     const char *body;
+    int64_t signed_at; /* seconds since 1970, by the database's clock */
 };
 
 enum { WEBHOOK_ANSWER_BYTES = 160 };

@@ -10,12 +10,11 @@ cd "$(dirname "$0")/.." || exit
 out=$PWD/build/check
 passed=0 failed=0 times=''
 parts='packages build unit
-    sql
-    queue
-    cli circuits service
+    sql isolation migrations queue
+    cli circuits service roles
     webhooks
     synthesis pipeline evidence
-    pgbouncer
+    control pgbouncer systemd
     readme demo lint sanitizers valgrind'
 jobs=$(nproc)
 export MAKEFLAGS='' # a dry run or -k of the caller is not for what is run here
@@ -113,13 +112,18 @@ run_part() {
     build) part build build ;;
     unit) part unit with_postgres unit build ;;
     sql) part sql tests/sql/run.sh ;;
+    isolation) part isolation nice tests/isolation/run.sh ;;
+    migrations) part migrations nice tests/migrations/run.sh ;;
     cli) part cli nice tests/cli/run.sh ;;
     circuits) part circuits nice tests/e2e/circuits.sh ;;
     service) part service nice tests/e2e/service.sh ;;
+    roles) part roles nice tests/e2e/roles.sh ;;
     webhooks) part webhooks nice tests/e2e/webhooks.sh ;;
     pipeline) part pipeline nice tests/e2e/pipeline.sh ;;
     evidence) part evidence nice tests/e2e/evidence.sh ;;
     synthesis) part synthesis nice tests/e2e/synthesis.sh ;;
+    control) part control nice tests/e2e/control.sh ;;
+    systemd) part systemd nice tests/e2e/systemd.sh ;;
     queue) part queue nice tests/bench/bench_queue.sh smoke ;;
     pgbouncer) part pgbouncer nice tests/e2e/pgbouncer.sh ;;
     readme) part readme nice tests/e2e/readme.sh ;;

@@ -15,7 +15,7 @@ packages_of() {
     case $1 in
     build) echo gcc make pkg-config libpq-dev libcurl4-openssl-dev libssl-dev libjansson-dev libmicrohttpd-dev ;;
     demo) echo postgresql postgresql-client curl jq python3 procps wabt libc6-dev ;;
-    check) echo g++ check libsubunit-dev libgmp-dev nodejs npm valgrind clang-format clang-tidy cppcheck shellcheck git pgbouncer ;;
+    check) echo g++ check libsubunit-dev libgmp-dev nodejs npm valgrind clang-format clang-tidy cppcheck shellcheck git pgbouncer systemd iproute2 faketime ;;
     esac
 }
 
@@ -46,6 +46,7 @@ present() {
     nodejs) command -v node ;;
     npm | gcc | g++ | make | valgrind | clang-format | clang-tidy | cppcheck | shellcheck | curl | jq | python3 | git | pkg-config) command -v "$1" ;;
     wabt) command -v wasm2c ;;
+    systemd) command -v systemd-analyze ;;
     pgbouncer) command -v pgbouncer || [ -x /usr/sbin/pgbouncer ] ;;
     procps) command -v pgrep ;;
     postgresql-client) command -v psql ;;

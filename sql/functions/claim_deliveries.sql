@@ -45,6 +45,23 @@ begin
         (select * from due where is_failing order by next_attempt_at limit least(failing_slots, slots))
         order by is_failing, next_attempt_at
         limit slots
+    ), given_up as ( -- written by transactions that did not see yet that the endpoint is disabled, or lost by a courier since
+        update webhook_delivery d
+        set state = 'failed', next_attempt_at = null, token = null, last_error = 'the endpoint is disabled: ' || coalesce(x.disabled_reason, '')
+        from (
+            select y.delivery_id, e.disabled_reason
+            from waiting w
+            join webhook_endpoint e on e.endpoint_id = w.endpoint_id
+            cross join lateral (
+                select d.delivery_id
+                from webhook_delivery d
+                where d.endpoint_id = w.endpoint_id and d.state = 'pending' and (d.token is null or d.next_attempt_at <= now_at)
+                limit 1000
+                for no key update skip locked
+            ) y
+            where e.disabled_at is not null
+        ) x
+        where d.delivery_id = x.delivery_id
     ), lost as ( -- the attempt that a token of an expired lease stands for was never recorded
         insert into webhook_attempt (delivery_id, attempt, error)
         select d.delivery_id, d.attempts, 'lost: the finalizer that made this attempt ended, or could not record it'

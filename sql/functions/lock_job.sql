@@ -7,15 +7,18 @@ declare
     j job;
 begin
     select * into j from job where job_seq = lock_job.job;
-    if not found or not may_read(j.submitter) then
-        raise no_data_found using
-            message = format('there is no job %s', coalesce(job::text, 'NULL')),
-            hint = 'List them with: select * from proverq.jobs;';
-    elsif not may_change(j.submitter) then
-        raise insufficient_privilege using message = format('job %s belongs to %s', job, j.submitter);
+    if found and may_read(j.submitter) then
+        if not may_change(j.submitter) then
+            raise insufficient_privilege using message = format('job %s belongs to %s', job, j.submitter);
+        end if;
+        select * into j from job where job_seq = lock_job.job for no key update;
+        if found then -- else it was pruned meanwhile
+            return j;
+        end if;
     end if;
-    select * into j from job where job_seq = lock_job.job for no key update;
-    return j;
+    raise no_data_found using
+        message = format('there is no job %s', coalesce(job::text, 'NULL')),
+        hint = 'List them with: select * from proverq.jobs;';
 end
 $$;
 comment on function proverq.lock_job(bigint) is

@@ -84,6 +84,29 @@ $$;
 comment on function proverq.prune_jobs(timestamptz, bigint) is
     'Deletes jobs that ended before, with their partitions and deliveries; gives how many rows. Part of prune().';
 
+create or replace function proverq.first_to_prune(ended_before timestamptz) returns table (job_seq bigint, finished_at timestamptz)
+language plpgsql stable
+set search_path = pg_catalog, proverq, pg_temp
+set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
+as $$
+declare
+    j record;
+begin
+    for j in select x.job_seq, x.created_at, x.finished_at from job x order by x.job_seq
+    loop
+        exit when j.created_at >= ended_before;
+        if j.finished_at < ended_before
+           and not exists (select from webhook_delivery d where d.job_seq = j.job_seq and d.state = 'pending') then
+            job_seq := j.job_seq;
+            finished_at := j.finished_at;
+            return next;
+            return;
+        end if;
+    end loop;
+end
+$$;
+comment on function proverq.first_to_prune(timestamptz) is 'The first job that ended before and could be deleted. Part of the alerts.';
+
 -- Along the jobs too. A delivery is not older than its job.
 create or replace function proverq.prune_deliveries(created_before timestamptz, max_rows bigint) returns bigint
 language plpgsql

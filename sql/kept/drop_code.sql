@@ -28,7 +28,7 @@ begin
         dropped := 0;
         left_over := null;
         for thing in
-            select format('view %s', c.oid::regclass) as name from pg_class c where c.relnamespace = ours and c.relkind = 'v'
+            select format('view proverq.%I', c.relname) as name from pg_class c where c.relnamespace = ours and c.relkind = 'v'
             union all
             select format('function %s', f.oid::regprocedure) from pg_proc f where f.pronamespace = ours
         loop

@@ -57,7 +57,8 @@ create constraint trigger iso_point_commit after update on proverq.job deferrabl
 
 -- An empty queue, numbered from 1, with the fixture's circuits, endpoint and provers; each permutation begins with it. Rows are
 -- deleted, since truncating makes some sixty files anew.
-create function iso.fresh() returns void language sql as $$
+create function iso.fresh() returns void language plpgsql as $$
+begin
     delete from proverq.webhook_delivery;
     delete from proverq.timing;
     delete from proverq.failure;
@@ -65,14 +66,17 @@ create function iso.fresh() returns void language sql as $$
     delete from proverq.partition;
     delete from proverq.job;
     delete from iso.log;
-    select setval(pg_get_serial_sequence('proverq.job', 'job_seq'), 1, false);
+    perform setval(pg_get_serial_sequence('proverq.job', 'job_seq'), 1, false);
     update proverq.prover set state = 'running', idle = false, seen_at = clock_timestamp();
+    update proverq.webhook_endpoint
+    set failures = 0, failing_since = null, rests_until = null, last_error = null, disabled_at = null, disabled_reason = null;
+end
 $$;
 
 -- --- what sessions do ---
 
 -- What the session holds, as rows; '1/0' names partition 0 of job 1.
-create function iso.held() returns table (key text, job_seq bigint, partition_idx int, token uuid) language sql as $$
+create function iso.held() returns table (key text, job_seq bigint, partition_idx int, token uuid) language sql stable as $$
     select h.job_seq || '/' || h.partition_idx, h.job_seq, h.partition_idx, h.token
     from jsonb_to_recordset(coalesce(nullif(current_setting('iso.held', true), ''), '[]')::jsonb)
         as h (job_seq bigint, partition_idx int, token uuid)
@@ -104,21 +108,35 @@ exception when sqlstate 'P0999' then
 end
 $$;
 
--- Claims up to n partitions as a prover, and names them in order.
-create function iso.claim(n int default 1, prover int default 1, circuits bigint[] default '{1,2,3}') returns text language plpgsql as $$
+-- Claims up to n partitions as a prover, and names them in order; only behind what it claimed last, if so.
+create function iso.claim(n int default 1, prover int default 1, circuits bigint[] default '{1,2,3}', behind bool default false)
+returns text language plpgsql as $$
 declare
+    bound constant jsonb := coalesce(nullif(current_setting('iso.bound', true), ''), '[]')::jsonb;
     held jsonb;
     first text;
 begin
-    with c as (select * from proverq.claim(prover, circuits, 60000, n) with ordinality), l as (
+    with c as (
+        select * from proverq.claim(prover, circuits, 60000, n) with ordinality where not behind
+        union all
+        select f.job_seq, f.partition_idx, f.attempt, f.token, f.circuit_id, f.keep_inputs, f.witness, f.witness_path, f.inputs, f.ordinality
+        from proverq.claim_from(prover, circuits, 60000, n, array[(bound ->> 0)::bigint], array[(bound ->> 1)::int], array[(bound ->> 2)::bigint],
+                                array[(bound ->> 3)::int]) with ordinality f
+        where behind
+    ), l as (
         insert into iso.log (what, job_seq, partition_idx, token) select 'claimed', c.job_seq, c.partition_idx, c.token from c order by c.ordinality
     )
     select jsonb_agg(jsonb_build_object('job_seq', c.job_seq, 'partition_idx', c.partition_idx, 'token', c.token) order by c.ordinality)
     into held
     from c;
     perform set_config('iso.held', coalesce(held, '[]')::text, false);
+    perform set_config('iso.bound', jsonb_build_array(p.circuit_id, p.priority, p.job_seq, p.partition_idx)::text, false)
+    from iso.held() h
+    join proverq.partition p using (job_seq, partition_idx)
+    order by p.priority, p.job_seq desc, p.partition_idx desc
+    limit 1;
     -- Not where the session sees, or has waited for, another time than this.
-    if current_setting('transaction_isolation') = 'read committed' and coalesce(current_setting('iso.stop', true), '') = '' then
+    if not behind and current_setting('transaction_isolation') = 'read committed' and coalesce(current_setting('iso.stop', true), '') = '' then
         first := iso.overtaken(circuits);
         if first is not null then
             insert into iso.log (what, became) values ('overtaken', first);
@@ -143,6 +161,25 @@ begin
         answers := answers || (h.key || case when done then ' recorded' else ' refused' end);
     end loop;
     return coalesce(nullif(array_to_string(answers, ', '), ''), 'nothing');
+end
+$$;
+
+-- The same for all that it holds in one call of complete_many(), the last one first.
+create function iso.complete_many() returns text language plpgsql as $$
+declare
+    h record;
+    done int[];
+begin
+    select array_agg(job_seq order by i) as jobs, array_agg(partition_idx order by i) as idxs, array_agg(token order by i) as tokens,
+           array_agg(key order by i) as keys, count(*)::int as n
+    into h
+    from (select held.*, row_number() over (order by job_seq desc, partition_idx desc) as i from iso.held()) held;
+    done := array(
+        select proverq.complete_many(h.jobs, h.idxs, h.tokens, array_fill('{"pi_a": 1}'::jsonb, array[h.n]), array_fill('["1"]'::jsonb, array[h.n]),
+            array_fill(null::bytea, array[h.n]), array(select 2 * i - 1 from generate_series(1, h.n) i), array_fill(10::smallint, array[2 * h.n]),
+            array_fill(0::smallint, array[2 * h.n]), array_fill(clock_timestamp(), array[2 * h.n]), array_fill(5::bigint, array[2 * h.n])));
+    insert into iso.log (what, job_seq, partition_idx, token) select 'recorded', h.jobs[i], h.idxs[i], h.tokens[i] from unnest(done) i;
+    return (select string_agg(h.keys[i] || case when i = any (done) then ' recorded' else ' refused' end, ', ' order by i) from generate_series(1, h.n) i);
 end
 $$;
 
@@ -190,8 +227,42 @@ begin
 end
 $$;
 
+-- As a courier: takes up to n deliveries that are due, and names their jobs; says what the receiver answered.
+create function iso.take_deliveries(n int default 1) returns text language plpgsql as $$
+declare
+    taken jsonb;
+begin
+    select jsonb_agg(jsonb_build_object('delivery', c.delivery_id, 'token', c.token) order by c.ordinality) into taken
+    from proverq.claim_deliveries(n, n, 10, 60000) with ordinality c;
+    perform set_config('iso.taken', coalesce(taken, '[]')::text, false);
+    insert into iso.log (what, token, became)
+    select 'taken', (t ->> 'token')::uuid, t ->> 'delivery' from jsonb_array_elements(taken) t;
+    return coalesce((select string_agg('job ' || d.job_seq, ' ' order by t.ordinality)
+                     from jsonb_array_elements(taken) with ordinality t (value, ordinality)
+                     join proverq.webhook_delivery d on d.delivery_id = (t.value ->> 'delivery')::uuid), 'nothing');
+end
+$$;
+
+create function iso.deliver(status int) returns text language sql as $$
+    with t as (
+        select value || jsonb_build_object('status', status) as v
+        from jsonb_array_elements(coalesce(nullif(current_setting('iso.taken', true), ''), '[]')::jsonb)
+    ), r as (
+        select d.job_seq, r.* from proverq.record_deliveries((select jsonb_agg(v) from t)) r join proverq.webhook_delivery d using (delivery_id)
+    ), l as (
+        insert into iso.log (what, became) select 'delivered', delivery_id from r where outcome = 'delivered'
+    )
+    select coalesce(string_agg(format('job %s %s', job_seq, outcome), ', ' order by job_seq), 'nothing') from r
+$$;
+
+-- All jobs that have ended did so ten years ago.
+create function iso.years_pass() returns void language sql as $$
+    update proverq.job set created_at = created_at - interval '10 years', finished_at = finished_at - interval '10 years' where finished_at is not null;
+$$;
+
 -- Time passes: the leases that nobody has locked run out; what backs off, is due.
-create function iso.time_passes() returns void language sql as $$
+create function iso.time_passes() returns void language plpgsql as $$
+begin
     update proverq.partition p set lease_until = clock_timestamp() - interval '1 s'
     from (select job_seq, partition_idx from proverq.partition where state = 'leased' for update skip locked) l
     where p.job_seq = l.job_seq and p.partition_idx = l.partition_idx;
@@ -201,6 +272,8 @@ create function iso.time_passes() returns void language sql as $$
     update proverq.partition p set avoid_until = null where avoid_until is not null;
     update proverq.job set finalize_after = null where finalize_after is not null;
     update proverq.webhook_delivery set next_attempt_at = clock_timestamp() - interval '1 s' where state = 'pending';
+    update proverq.webhook_endpoint set rests_until = null where rests_until is not null;
+end
 $$;
 
 -- --- the verdict ---
@@ -219,8 +292,10 @@ create function iso.allowed(what text, was text, became text) returns bool langu
         else true end
 $$;
 
--- Everything that is wrong; no row: nothing.
-create function iso.violations() returns setof text language sql as $$
+-- Everything that is wrong; no row: nothing. (In PL/pgSQL, which plans it once.)
+create function iso.violations() returns setof text language plpgsql as $$
+begin
+    return query
     with p as (
         select p.job_seq, count(*) as rows, count(*) filter (where state <> 'proved') as left_over,
                count(*) filter (where state in ('held', 'ready', 'leased')) as alive, count(*) filter (where state = 'failed') as failed,
@@ -278,24 +353,36 @@ create function iso.violations() returns setof text language sql as $$
         from (select count(*) as n from proverq.timing) t,
              (select coalesce(sum(case what when 'recorded' then 2 else 1 end), 0) as wanted from iso.log where what in ('recorded', 'failed')) l
         where n <> wanted
-    union all select format('a lease of %s/%s without its prover', job_seq, partition_idx) from proverq.partition where state = 'leased' and prover_id is null
+    union all select format('delivery of job %s is attempt %s, it was taken %s times', job_seq, attempts, n)
+        from proverq.webhook_delivery d
+        cross join lateral (select count(*) as n from iso.log l where l.what = 'taken' and l.became = d.delivery_id::text) t
+        where attempts <> n
+    union all select format('delivery of job %s is %s, it was delivered %s times', job_seq, state, n)
+        from proverq.webhook_delivery d
+        cross join lateral (select count(*) as n from iso.log l where l.what = 'delivered' and l.became = d.delivery_id::text) t
+        where (state = 'delivered')::int <> n
+    union all select format('a lease of %s/%s without its prover', job_seq, partition_idx) from proverq.partition where state = 'leased' and prover_id is null;
+end
 $$;
 
 -- One prover and one finalizer do all that is left.
 create function iso.drain() returns void language plpgsql as $$
-declare
-    claimed text;
 begin
     delete from proverq.paused;
     for i in 1 .. 10 loop
+        exit when not exists (select from proverq.job where state in ('queued', 'completing', 'failing'))
+              and not exists (select from proverq.webhook_delivery where state = 'pending');
         perform iso.time_passes();
         perform proverq.rescue_expired();
         perform proverq.wake_due();
-        claimed := iso.claim(100, 4);
-        perform iso.complete();
+        if iso.claim(100, 4) <> 'nothing' then
+            perform iso.complete();
+        end if;
         while iso.finalize() <> 'nothing' loop
         end loop;
-        exit when claimed = 'nothing';
+        if exists (select from proverq.webhook_delivery where state = 'pending') and iso.take_deliveries(100) <> 'nothing' then
+            perform iso.deliver(200);
+        end if;
     end loop;
 end
 $$;
@@ -309,12 +396,13 @@ begin
         select format('job %s %s: %s', j.job_seq, j.state, (select string_agg(p.state::text, ' ' order by p.partition_idx)
                                                             from proverq.partition p where p.job_seq = j.job_seq))
         from proverq.job j order by j.job_seq;
-    wrong := array(select iso.violations());
+    wrong := array(select iso.violations() union all select 'check_invariants(): ' || invariant from proverq.check_invariants());
     if wrong = '{}' then
         perform iso.drain();
         wrong := array(select 'when the rest was done, ' || v from iso.violations() v
                        union all select format('job %s is never done: it is %s', j.job_seq, j.state) from proverq.job j
-                                 where j.state not in ('incomplete', 'finished', 'failed', 'cancelled'));
+                                 where j.state not in ('incomplete', 'finished', 'failed', 'cancelled')
+                       union all select format('the webhook of job %s is never sent', d.job_seq) from proverq.webhook_delivery d where d.state = 'pending');
     end if;
     if wrong = '{}' then
         return next 'all is well';

@@ -17,6 +17,15 @@ dsn=$(contrib/scripts/private-postgres.sh start "$work/postgres") || exit
 at_exit=("contrib/scripts/private-postgres.sh remove '$work/postgres'" "${at_exit[@]}")
 export PROVERQ_DATABASE=$dsn
 
+# The group roles are there, made by an administrator, so that routes differ in grants if they do. Without a password the
+# superuser comes in by the socket.
+home=$work/postgres
+[ ! -L "$home/home" ] || home=$home/home
+for role in operator producer prover finalizer reader; do
+    psql -X -q -h "$(cat "$home/socket-folder" 2>/dev/null || echo "$home/socket")" -p "$(cat "$home/port")" -U postgres -d proverq \
+        -c "create role proverq_$role nologin" || exit
+done
+
 sql() { psql -X -q -A -t -v ON_ERROR_STOP=1 "$dsn" "$@"; }
 
 empty() { sql -c 'drop schema if exists proverq cascade' -c 'drop table if exists schema_migrations, proverq_migrations, pgmigrations'; }
@@ -44,17 +53,17 @@ by_psql() {
     sql "${arguments[@]}"
 }
 
-# Everything that makes one schema differ from another, but for the times in it and the mark of whose functions they are;
+# Everything that makes one schema differ from another, but for times, checksums and the mark of whose functions they are;
 # without the lines that match $1.
 describe() {
     {
         sql -f tests/sql/schema_description.sql
-        sql -c "select format('rights on %s: %s', c.oid::regclass, c.relacl) from pg_class c where c.relnamespace = 'proverq'::regnamespace and c.relkind in ('r', 'p', 'v') order by 1" \
-            -c "select format('rights on %s: %s', p.oid::regprocedure, p.proacl) from pg_proc p where p.pronamespace = 'proverq'::regnamespace order by 1" \
+        sql -c "select format('rights on %s: %s', c.oid::regclass, array(select unnest(coalesce(c.relacl, acldefault('r', c.relowner)))::text order by 1)) from pg_class c where c.relnamespace = 'proverq'::regnamespace and c.relkind in ('r', 'p', 'v') order by 1" \
+            -c "select format('rights on %s: %s', p.oid::regprocedure, array(select unnest(coalesce(p.proacl, acldefault('f', p.proowner)))::text order by 1)) from pg_proc p where p.pronamespace = 'proverq'::regnamespace order by 1" \
             -c "select format('policy %s on %s: %s', polname, polrelid::regclass, pg_get_expr(polqual, polrelid)) from pg_policy order by 1" \
             -c "select format('row security of %s: %s %s', oid::regclass, relrowsecurity, relforcerowsecurity) from pg_class where relnamespace = 'proverq'::regnamespace and relrowsecurity order by 1" \
             -c 'select * from proverq.step order by step' \
-            -c "select version, name, breaking, to_jsonb(m) ->> 'checksum' from proverq.schema_migration m order by version"
+            -c "select version, name, breaking from proverq.schema_migration order by version"
     } | grep -v 'code_digest()' | grep -vE "${1:-^$}"
 }
 
@@ -81,7 +90,7 @@ for version in "${kept[@]}" "$newest"; do
 done
 empty
 
-[ $# -gt 0 ] || set -- routes tools export refusals locks live
+[ $# -gt 0 ] || set -- routes refusals locks live tools
 for name in "$@"; do
     echo "-- $name"
     start=$SECONDS

@@ -15,14 +15,8 @@ node_up() { node_run "$1" up; }
 node_down() { node_run "$1" down "$2"; }
 
 # As golang-migrate runs a file: its whole text as one query, without a transaction around it.
-golang_up() {
-    local file
-    for file in "$1"/*.up.sql; do sql -c "$(cat "$file")" || return; done
-}
-golang_down() {
-    local file
-    for file in $(printf '%s\n' "$1"/*.down.sql | sort -r); do sql -c "$(cat "$file")" || return; done
-}
+golang_up() { node "$here/one_query.mjs" "$1"/*.up.sql; }
+golang_down() { printf '%s\n' "$1"/*.down.sql | sort -r | xargs node "$here/one_query.mjs"; }
 psql_up() { (cd "$1" && bash -c "$(sed -n '1s/^-- //p' up.sql | sed "s,^psql,& -q '$dsn',")"); }
 psql_down() { (cd "$1" && bash -c "$(sed -n '1s/^-- //p' down.sql | sed "s,^psql,& -q '$dsn',")"); }
 
@@ -40,7 +34,7 @@ up_down_up() {
 # units_in FOLDER: how many migrations a tool finds there
 units_in() { printf '%s\n' "$1"/[0-9]* | grep -vc '\.down\.sql$'; }
 
-export_to() { rm -rf "$work/$2" && ok "export for $1${3:+ (${*:3})}" "$exporter" migrate export --format "$1" "${@:3}" "$work/$2"; }
+export_to() { rm -rf "${work:?}/$2" && ok "export for $1${3:+ (${*:3})}" "$exporter" migrate export --format "$1" "${@:3}" "$work/$2"; }
 
 exporter=$proverq
 for format in golang-migrate dbmate node-pg-migrate psql; do

@@ -30,6 +30,16 @@ static enum err down(const char *version) {
     return migrate_down(&options, &error);
 }
 
+static enum err to(const char *version) {
+    struct options options = options_of(&version);
+    return migrate_to(&options, &error);
+}
+
+static enum err plan(const char *version) {
+    struct options options = options_of(version ? &version : NULL);
+    return migrate_plan(&options, &error);
+}
+
 static void script(const char *sql) {
     ck_assert_msg(db_script(db, "test", sql, &error) == ERR_NONE, "%s", error.text);
 }
@@ -117,6 +127,37 @@ START_TEST(down_to_0_removes_everything) {
     must(down("0"));
     must(up(NULL));
     must(migrate_check(db, &error));
+}
+END_TEST
+
+START_TEST(to_goes_up_and_down) {
+    must(to("3"));
+    ck_assert(is_there("proverq.step_stats") && is_there("proverq.device_activity"));
+    must(to("1"));
+    ck_assert(is_there("proverq.jobs") && !is_there("proverq.device_activity"));
+    must(to("4"));
+    must(plan("1"));
+    must(plan(NULL));
+    ck_assert_int_eq(number("select max(version)::int8 from proverq.schema_migration"), 4);
+    must_say(migrate_check(db, &error), ERR_SCHEMA, "run: proverq migrate up");
+}
+END_TEST
+
+START_TEST(a_changed_file_stops_migrate_and_warns_daemons) {
+    must(up(NULL));
+    script("update proverq.schema_migration set checksum = repeat('0', 64) where version = 2");
+    must_say(up(NULL), ERR_SCHEMA, "another migrations/0002_calculators.up.sql");
+    must_say(to("1"), ERR_SCHEMA, "restore that file");
+    must(migrate_check(db, &error));
+}
+END_TEST
+
+START_TEST(a_table_in_use_is_not_waited_for_without_end) {
+    must(up(NULL));
+    script("begin; lock table proverq.job in access share mode");
+    must_say(to("4"), ERR_DATABASE, "has proverq.job in use: end that transaction");
+    script("rollback");
+    must(to("4"));
 }
 END_TEST
 
@@ -248,6 +289,9 @@ int main(void) {
     tcase_add_test(tests, up_again_keeps_the_data);
     tcase_add_test(tests, up_repairs_functions_and_views);
     tcase_add_test(tests, down_to_0_removes_everything);
+    tcase_add_test(tests, to_goes_up_and_down);
+    tcase_add_test(tests, a_changed_file_stops_migrate_and_warns_daemons);
+    tcase_add_test(tests, a_table_in_use_is_not_waited_for_without_end);
     tcase_add_test(tests, versions_that_are_not_there_are_refused);
     tcase_add_test(tests, a_newer_schema_is_left_alone);
     tcase_add_test(tests, a_schema_that_lacks_a_migration_is_refused);

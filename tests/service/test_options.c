@@ -152,7 +152,7 @@ END_TEST
 START_TEST(an_unknown_command_names_the_nearest) {
     is_refused(PARSE("verfy"), "nearest is `proverq verify`");
     is_refused(PARSE("finaliser"), "nearest is `proverq finalizer`");
-    is_refused(PARSE("migrate"), "migrate up, migrate down, migrate status");
+    is_refused(PARSE("migrate"), "migrate up, migrate down, migrate to, ");
     is_refused(PARSE("circuit", "delete"), "circuit add, circuit list, circuit show, circuit rm");
     is_refused(PARSE("--lease"), "the command comes first");
     is_refused(parse((const char *const[]){"proverq", NULL}), "no command");

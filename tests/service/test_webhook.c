@@ -21,6 +21,7 @@
 
 static const char secret[] = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
+enum { SIGNED_AT = 1600000000 }; /* September 2020: no clock here says so */
 static const char other_secret[] = "whsec_ISEhISEhISEhISEhISEhISEhISEhISEhISEhISEhISE=";
 
 static struct error error;
@@ -163,7 +164,8 @@ static void start(struct webhook_client *client, const char *url, const char *ke
         .token = {{1}},
         .url = url,
         .secrets = key,
-        .body = body};
+        .body = body,
+        .signed_at = SIGNED_AT};
     ck_assert_msg(webhook_start(client, &message, &error) == ERR_NONE, "%s", error.text);
 }
 
@@ -277,7 +279,7 @@ START_TEST(the_receiver_gets_the_stored_bytes_and_can_verify_them) {
     ck_assert_int_eq(strncmp(last.agent, "proverq/", 8), 0);
     ck_assert_str_eq(last.expect, "(none)");
     int64_t timestamp = strtoll(last.timestamp, NULL, 10);
-    ck_assert_int_le(llabs(timestamp - (int64_t)time(NULL)), 5);
+    ck_assert_int_eq(timestamp, SIGNED_AT); /* whatever this host's clock says */
     ck_assert_int_eq(
         webhook_sign(secret, last.id, timestamp, last.body, last.body_bytes, expected, &error),
         ERR_NONE);

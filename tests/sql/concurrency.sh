@@ -179,7 +179,7 @@ close a
 close b
 
 # Many sessions at once: nothing is claimed twice, in vain, or out of order, and no deadlock.
-sql -c 'truncate proverq.timing, proverq.partition, proverq.job cascade' -c 'select count(test.job(5)) from generate_series(1, 40)' >/dev/null
+sql -c 'set client_min_messages = warning' -c 'truncate proverq.timing, proverq.partition, proverq.job cascade' -c 'select count(test.job(5)) from generate_series(1, 40)' >/dev/null
 cat >"$work/worker.sql" <<'END'
 do $$
 declare

@@ -86,8 +86,8 @@ close a
 close b
 
 # Many sessions that claim, prove, fail, lose, cancel, retry, move, pause and finalize, while another one looks at the invariants.
-sql -c 'truncate proverq.timing, proverq.failure, proverq.partition, proverq.job restart identity cascade' \
-    -c "select count(test.job(5, keep_inputs => true, webhook => 'hook')) from generate_series(1, 40)" >/dev/null
+sql -c 'set client_min_messages = warning' -c 'truncate proverq.timing, proverq.failure, proverq.partition, proverq.job restart identity cascade' \
+    -c "select count(test.job(5, keep_inputs => true, webhook => 'hook')) from generate_series(1, 80)" >/dev/null
 cat >"$work/worker.sql" <<'END'
 do $$
 declare
@@ -148,8 +148,8 @@ done >"$work/looks"
 wait "${workers[@]}"
 it 'four sessions do all that without an error' "$(cat "$work"/worker.[1-4])" ''
 it 'the invariants hold all the time' "$(grep -v '^$' "$work/looks" | head -n 3)" ''
-it 'they were looked at more than once' "$([ "$looks" -gt 2 ] && echo yes || echo "$looks")" yes
+it 'they were looked at more than once' "$([ "$looks" -gt 1 ] && echo yes || echo "$looks")" yes
 it 'and at the end' "$(invariants)" ''
-it 'every job has ended' "$(sql -c 'select count(*) filter (where finished_at is null), count(*) from proverq.job')" '0|40'
+it 'every job has ended' "$(sql -c 'select count(*) filter (where finished_at is null), count(*) from proverq.job')" '0|80'
 it 'and every run has told it' "$(sql -c "select count(*) from proverq.job j, generate_series(1, j.run) r where not exists (select from proverq.webhook_delivery d where d.job_seq = j.job_seq and d.run = r)")" 0
 it 'there were other runs than first ones' "$(sql -c 'select max(run) > 1 from proverq.job')" t

@@ -9,6 +9,9 @@ select test.is(array_agg(circuit_id), null, 'no prover is asked to load it') fro
 select test.is(test.complete(3, 0), true, 'what runs goes on to its end');
 select test.job(1, priority => 9) \g /dev/null
 select test.is(test.claim(5), null, 'a job that comes while it is paused waits too');
+select test.is(format('%s %s', job_seq, paused), '4 t', 'the view shows what is paused') from proverq.jobs where job_seq = 4;
+select test.matches(proverq.why(4), '^job 4: circuit mul is paused by \w+ \d+ ms ago: the key is wrong; to go on: select proverq.resume\(''mul''\);$', 'why');
+select test.is(bool_or(paused), false, 'others are not') from proverq.jobs where circuit = 'other';
 select test.is(proverq.pause('mul', 'another reason'), false, 'to pause it again');
 select test.is(string_agg(reason, ', '), 'another reason', 'gives another reason') from proverq.paused;
 select test.is(proverq.resume('other'), false, 'another circuit is not paused');
@@ -23,6 +26,8 @@ select test.is(proverq.pause(), true, 'everything is paused');
 select test.is(test.claim(5), null, 'nothing is claimed');
 select test.is(count(*), '0', 'nothing is wanted') from proverq.wanted_circuits('{}', 8);
 select test.is(proverq.pause('other'), true, 'one circuit beside');
+select test.matches(proverq.why(5), 'job 5: everything is paused by .*select proverq.resume\(\); and circuit other is paused by .*select proverq.resume\(''other''\);', 'why, of what is paused twice');
+select test.matches(proverq.why(1), 'job 1: running: .*; the rest waits: everything is paused by', 'why, of what runs');
 set client_min_messages = error; -- the notice: still paused
 select test.is(proverq.resume(), true, 'everything is resumed');
 reset client_min_messages;
@@ -42,6 +47,10 @@ create function test.avoid(job bigint, by int, code text default 'device_fault',
     where job_seq = job and partition_idx = 0
 $$;
 select test.avoid(:job, 1) \g /dev/null
+begin;
+update proverq.partition set state = 'ready', prover_id = 1, error_code = 'device_fault', error = 'no proof', avoid_until = clock_timestamp() + interval '1 min' where job_seq = :job;
+select test.matches(proverq.why(:job), 'partition 0 failed on cpu of host1 \(device_fault\) and is left to another one for (59|60)\.\d s: no proof', 'why, of what is left to another device');
+rollback;
 begin;
 select test.is(test.claim(5, 1), format('%s/1', :job), 'the device that failed leaves it to others');
 select test.is(test.claim(5, 5), format('%s/0', :job), 'another device of the same host takes it');

@@ -117,7 +117,9 @@ as postgres 'drop schema trap cascade' 2>/dev/null >&2
 
 # Webhook endpoints are their submitter's.
 it 'a producer makes an endpoint, and is told the secret' "$(as alice "select proverq.create_webhook_endpoint('mine', 'https://alice.example/x')" | cut -c1-6)" whsec_
-may 'it sees its own, and what is shared' alice "select string_agg(name, ' ' order by name) from proverq.webhook_endpoints" 'hook mine'
+may 'proverq listen makes one too' alice "select proverq.listen_webhooks('dev', 'http://127.0.0.1:8000/') ~ '^whsec_'" t
+may 'and moves it' alice "select proverq.listen_webhooks('dev', 'http://127.0.0.1:8001/') ~ '^whsec_'" t
+may 'it sees its own, and what is shared' alice "select string_agg(name, ' ' order by name) from proverq.webhook_endpoints" 'dev hook mine'
 may 'another does not' bob "select string_agg(name, ' ' order by name) from proverq.webhook_endpoints" hook
 may 'its jobs use it' alice "select proverq.enqueue_path('mul', '{a}', webhook => 'mine')" 7
 may 'it cancels its own jobs' alice 'select proverq.cancel(7)' t

@@ -44,4 +44,4 @@ select 'no fixed search_path: ' || p.oid::regprocedure from pg_proc p
 where p.pronamespace = 'proverq'::regnamespace and not coalesce('search_path=pg_catalog, proverq, pg_temp' = any (p.proconfig), false);
 -- Nor may anything be for everybody.
 select format('%s may be called by everybody', p.oid::regprocedure) from pg_proc p
-where p.pronamespace = 'proverq'::regnamespace and has_function_privilege('public', p.oid, 'execute');
+where p.pronamespace = 'proverq'::regnamespace and has_function_privilege('public', p.oid, 'execute') order by 1;

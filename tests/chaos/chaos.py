@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""The driver of `make chaos`; run.sh starts it in namespaces of its own and tells its settings."""
+import collections
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import cluster
+import disturbances
+import hosts
+import load
+import pq
+import seeded
+import verdict
+from world import DRIVER, ROOT, Network, Timeline, command, end
+
+RECEIVER_PORT = 8080
+SETTLE_S = 60
+LEASE = ["--lease", "200ms"]
+OUT = ROOT / "build/chaos"
+
+
+class Stage:
+    """The network and the cluster that all runs use, one after the other."""
+
+    def __init__(self):
+        command("mount", "-t", "tmpfs", "-o", "mode=755", "chaos", "/mnt")
+        self.network, self.folder = Network(), None
+        shutil.rmtree(OUT, ignore_errors=True)
+        OUT.mkdir(parents=True)
+        self.timeline = Timeline(OUT / "timeline")
+        self.cluster = cluster.Cluster(self.network, self.timeline, str(OUT))
+        self.cluster.create()
+        self.receiver = None
+
+    def session(self):
+        return pq.Session(self.cluster.conninfo)
+
+    def begin(self, name):
+        """A new folder, schema and receiver for one run."""
+        self.folder = OUT / name
+        self.folder.mkdir()
+        self.timeline = self.cluster.timeline = Timeline(self.folder / "timeline")
+        self.cluster.heal()
+        session = self.session()
+        session.query("drop schema if exists proverq cascade")
+        environment = {"PROVERQ_DATABASE": self.cluster.conninfo}
+        proverq = str(ROOT / "build/proverq")
+        os.environ.update(environment)
+        command(proverq, "migrate", "up")
+        for circuit in ("factor", "factor381"):
+            files = ROOT / f"tests/circuits/{circuit}/{circuit}"
+            command(proverq, "circuit", "add", circuit, f"{files}.zkey", "--r1cs", f"{files}.r1cs")
+        load.store_witnesses(session)
+        secret = session.one(f"select proverq.create_webhook_endpoint('receiver', 'http://{DRIVER}:{RECEIVER_PORT}/hook')")
+        (self.folder / "secret").write_text(secret, encoding="ascii")
+        self.begin_receiver()
+        return session
+
+    def begin_receiver(self):
+        with open(self.folder / "receiver.err", "wb") as err:
+            self.receiver = subprocess.Popen([sys.executable, str(ROOT / "tests/chaos/receiver.py"), DRIVER, str(RECEIVER_PORT),
+                                              str(self.folder / "receipts"), str(self.folder / "secret")], stdin=subprocess.DEVNULL, stderr=err)
+
+    def hosts(self, common):
+        return hosts.Hosts(self.network, self.timeline, self.cluster.conninfo, str(self.folder), common)
+
+    def finish(self):
+        if self.receiver:
+            end(self.receiver)
+            self.receiver = None
+        for server in (self.cluster.primary, self.cluster.standby):
+            server.keep_log()
+        self.timeline.close()
+
+
+class Tally:
+    def __init__(self):
+        self.passed = self.failed = 0
+
+    def result(self, name, findings):
+        if not findings:
+            self.passed += 1
+            print(f"  ok    {name}", flush=True)
+            return
+        self.failed += 1
+        print(f"  FAIL  {name}")
+        for text in findings[:8]:
+            print(f"        {text}")
+        if len(findings) > 8:
+            print(f"        and {len(findings) - 8} more")
+        sys.stdout.flush()
+
+
+def main_run(stage, tally, seed, seconds, partitions):
+    print(f"-- main: seed {seed}, {partitions} partitions, {seconds} s", flush=True)
+    session = stage.begin("main")
+    stage.timeline.note(f"seed {seed}")
+    park = stage.hosts([*LEASE, "--poll", "500ms"])
+    park.add(hosts.Unit("one", "serve"))
+    park.add(hosts.Unit("two", "serve"))
+    # One prover and one finalizer live in another hour; some proofs fail on two hosts, and are tried again.
+    park.add(hosts.Unit("late", "prover", environment={**hosts.CLOCK_OFF, "PROVERQ_FAIL": "25"}, faulty=True))
+    park.add(hosts.Unit("late", "finalizer", environment=hosts.CLOCK_OFF))
+    park.add(hosts.Unit("four", "prover", environment={"PROVERQ_FAIL": "25"}, faulty=True))
+    park.start()
+    producer = load.Producer(stage.cluster.conninfo, seed, partitions, seconds * 0.9, stage.timeline)
+    users = load.Users(stage.cluster.conninfo, seed, producer, stage.timeline)
+    listener, auditor = load.Listener(stage.cluster.conninfo), load.Auditor(stage.cluster.conninfo, 1)
+    lanes = [disturbances.Processes(seed, stage.timeline, park), disturbances.Links(seed, stage.timeline, park),
+             disturbances.Database(seed, stage.timeline, stage.cluster)]
+    for thread in (producer, users, listener, auditor, *lanes):
+        thread.start()
+    until = time.monotonic() + seconds
+    while time.monotonic() < until or producer.is_alive():
+        time.sleep(0.5)
+    for lane in lanes:
+        lane.end()
+    users.end()
+    park.wake_all()
+    stage.cluster.heal()
+    stage.timeline.note("quiet")
+    start = time.monotonic()
+    is_quiet = verdict.settle(session, SETTLE_S, stage.timeline.note)
+    quiet_s = time.monotonic() - start
+    if not is_quiet:
+        verdict.explain(stage.cluster.primary.admin, stage.timeline.note)
+    time.sleep(1)
+    park.stop()
+    listener.end()
+    auditor.end()
+    evidence = verdict.Evidence(session, str(stage.folder), producer.jobs, users, listener, auditor, lanes, seconds)
+    findings = verdict.judge(evidence)
+    tally.result("all jobs were enqueued", [str(producer.error)] if producer.error else [])
+    tally.result("all was quiet in time", [] if is_quiet else [f"not within {SETTLE_S} s"])
+    for name in verdict.CHECKS:
+        tally.result(f"{name}: {describe(verdict.CHECKS[name])}", findings.get(name, []))
+    report(evidence, lanes, quiet_s)
+    stage.finish()
+
+
+def describe(function):
+    return function.__name__.replace("_", " ")
+
+
+def report(evidence, lanes, quiet_s):
+    states = collections.Counter(job["state"] for job in evidence.jobs.values())
+    parts = collections.Counter(row["state"] for row in evidence.partitions.values())
+    attempts = sum(row["attempt"] for row in evidence.partitions.values())
+    failed = sum(line.get("msg") == "partition failed" for _, line in evidence.lines)
+    print(f"   jobs: {dict(states)}; partitions: {len(evidence.partitions)}, {dict(parts)}; "
+          f"attempts: {attempts}, of them {100 * failed // attempts} % failed by injection")
+    print(f"   receipts: {len(evidence.receipts)} of {len(evidence.deliveries)} webhooks; runs: {sum(job['run'] for job in evidence.jobs.values())}; "
+          f"stale results refused: {sum(line.get('code') == 'lost_lease' for _, line in evidence.lines)}; audits: {evidence.auditor.audits}; quiet after {quiet_s:.0f} s")
+    for lane in lanes:
+        print(f"   {lane.name}: " + ", ".join(f"{kind} {count}" for kind, count in sorted(lane.count.items())))
+    sys.stdout.flush()
+
+
+def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))
+    seed = int(os.environ.get("CHAOS_SEED") or random.SystemRandom().randrange(10**6))
+    seconds, partitions = int(os.environ.get("CHAOS_SECONDS", "300")), int(os.environ.get("CHAOS_PARTITIONS", "5000"))
+    runs = sys.argv[1:] or ["main", *seeded.RUNS]
+    unknown = [name for name in runs if name != "main" and name not in seeded.RUNS]
+    if unknown:
+        sys.exit(f"chaos: there is no run {unknown[0]}; there are main, {', '.join(seeded.RUNS)}")
+    tally, stage = Tally(), Stage()
+    for name in runs:
+        if name == "main":
+            main_run(stage, tally, seed, seconds, partitions)
+        else:
+            seeded.run(stage, tally, name)
+    print(f"{tally.passed} passed, {tally.failed} failed")
+    sys.exit(tally.failed > 0)
+
+
+if __name__ == "__main__":
+    main()
