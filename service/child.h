@@ -48,7 +48,7 @@ void child_hear(struct child *child);
 /* It was reaped with this status: it does not run any more, and `words` say why. */
 void child_end(struct child *child, int status);
 
-/* Whether the way in which a prover ended, by its status and its words, makes the device a suspect. */
+/* Whether the way in which a prover ended, its status and its words, makes its device a suspect. */
 bool child_blames_device(const struct child *child, int status);
 
 /* CLOCK_MONOTONIC, in milliseconds. */

@@ -190,9 +190,10 @@ static void *run(void *argument) {
                                          .statements = statements,
                                          .n_statements = sizeof statements / sizeof *statements};
     enum err rc;
-    TRY(db_open(&settings, &db, &c->error));
+    TRY(db_open_patiently(&settings, c->stop_fd, &db, &c->error));
     TRY(deliver(c, db, &c->error));
 fail:
+    if (!db && recover_is_stopping(c->stop_fd)) rc = ERR_NONE; /* it was told to */
     db_close(db);
     c->rc = rc;
     if (rc) c->on_end();

@@ -182,7 +182,7 @@ static enum err sent(struct db *db, const char *what, int ok, struct error *erro
     return ok ? ERR_NONE : lost(db, what, PQerrorMessage(db->connection), error);
 }
 
-/* Runs SQL text without parameters; the caller clears *answer, which is that of its last statement. */
+/* Runs SQL text without parameters; the caller clears *answer, its last statement's. */
 static enum err ask(struct db *db, const char *what, const char *sql, PGresult **answer,
                     struct error *error) {
     enum err rc;
@@ -484,7 +484,7 @@ static int send_text(struct db *db, const char *sql, const struct db_encoded *en
 }
 
 /* A pooler may lend us another session for each transaction, in which nothing is prepared or set.
- * So the statement goes there as text, behind its settings, in one transaction and one round trip. */
+ * So the statement goes there as text, behind its settings, in one transaction and round trip. */
 static enum err execute_pooled(struct db *db, const struct db_statement *statement, const char *sql,
                                const struct db_param *values, struct db_result **out,
                                struct error *error) {

@@ -48,15 +48,16 @@ struct db_settings {
     size_t n_statements;
 };
 
-/* Connects, sets the timeouts and prepares the statements. Of several hosts, one that takes no writes
- * counts as not reachable (unless the string has a target_session_attrs).
+/* Connects, sets the timeouts and prepares the statements. Of several hosts, one that takes no
+ * writes counts as not reachable (unless the string has a target_session_attrs).
  *
  * A pooler between us and the server is noticed. It may lend a session for one transaction only, so
  * nothing is prepared there or set for longer: each statement brings its text and its timeouts. */
 MUST_USE enum err db_open(const struct db_settings *settings, struct db **out, struct error *error);
 
 /* The same for a process that may be started before its database: while that cannot be reached, or
- * takes no writes because it is a standby, it waits, as db_reconnect does, until `wake_fd` (-1: none) becomes readable. */
+ * takes no writes because it is a standby, it waits, as db_reconnect does, until `wake_fd`
+ * (-1: none) becomes readable. */
 MUST_USE enum err db_open_patiently(const struct db_settings *settings, int wake_fd,
                                     struct db **out, struct error *error);
 void db_close(struct db *db); /* NULL may be closed */

@@ -107,14 +107,14 @@ static enum err connect_main(struct finalizer *f, struct error *error) {
                                    .statements = statements,
                                    .n_statements = sizeof statements / sizeof *statements};
     enum err rc;
-    TRY(db_open(&settings, &f->db, error));
+    TRY(db_open_patiently(&settings, stop_fd, &f->db, error));
     TRY(migrate_check(f->db, error));
     f->listener = f->db;
     if (*f->options->listen_database) {
         settings.conninfo = f->options->listen_database;
         settings.n_statements = 0;
         f->listener = NULL;
-        TRY(db_open(&settings, &f->listener, error));
+        TRY(db_open_patiently(&settings, stop_fd, &f->listener, error));
     }
     rc = db_listen(f->listener, "proverq_finalize", error);
 fail:
@@ -145,6 +145,7 @@ enum err finalizer_run(const struct options *options, struct error *error) {
     report_ready();
     rc = main_loop(&f, error);
 fail:
+    if (rc == ERR_CONNECTION && atomic_load(&is_stopping)) rc = ERR_NONE; /* it was told to */
     rc = stop_threads(&f, rc, error);
     if (f.listener != f.db) db_close(f.listener);
     db_close(f.db);

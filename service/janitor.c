@@ -146,9 +146,10 @@ static void *run(void *argument) {
                                          .statements = statements,
                                          .n_statements = sizeof statements / sizeof *statements};
     enum err rc;
-    TRY(db_open(&settings, &db, &j->error));
+    TRY(db_open_patiently(&settings, j->stop_fd, &db, &j->error));
     TRY(keep_order(j, db, &j->error));
 fail:
+    if (!db && recover_is_stopping(j->stop_fd)) rc = ERR_NONE; /* it was told to */
     db_close(db);
     j->rc = rc;
     if (rc) j->on_end();

@@ -68,8 +68,8 @@ void leases_remove(struct leases *leases, struct lease *lease);
  * as it likes). */
 void lease_step(struct lease *lease, const char *step, int64_t limit_ns);
 
-/* The outcome is known: from now on the lease is renewed until it is removed, but not looked for any
- * more, because the recording of its outcome ends it. */
+/* The outcome is known: from now on the lease is renewed until it is removed, but not looked for,
+ * because the recording of its outcome ends it. */
 void lease_record(struct lease *lease);
 
 /* A descriptor that becomes readable when the lease is lost or leases_wake is called; -1 when there
@@ -87,8 +87,8 @@ size_t leases_tokens(struct leases *leases, struct uuid *out, size_t max);
 size_t leases_to_look_for(struct leases *leases, int64_t *jobs, int64_t *partitions,
                           struct uuid *tokens, size_t max);
 
-/* The lease with this token is lost, unless it has ended meanwhile or its outcome is known: then, and
- * when it was lost before, false. *out gets its job, partition and step. */
+/* The lease with this token is lost, unless it has ended meanwhile or its outcome is known: then,
+ * and when it was lost before, false. *out gets its job, partition and step. */
 struct lease_loss {
     int64_t job;
     int32_t partition;

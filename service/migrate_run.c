@@ -180,7 +180,7 @@ static enum err lock_tables(struct db *db, const struct plan *plan, size_t n, st
             mode = "access exclusive";
     (void)snprintf(sql, sizeof sql,
                    "lock table proverq.job, proverq.partition, proverq.prover in %s mode", mode);
-    return db_script(db, "locking tables", sql, error);
+    return run_script(db, "locking tables", sql, error);
 }
 
 static enum err run_steps(struct db *db, const struct plan *plan, bool is_new, size_t n,

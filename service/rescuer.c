@@ -108,7 +108,7 @@ static bool next(struct rescuer *r, struct word *out) {
 /* Waits a moment; false when the supervisor ends: no more than one attempt then. */
 static bool wait_a_moment(struct rescuer *r) {
     struct timespec until;
-    (void)clock_gettime(CLOCK_REALTIME, &until);
+    (void)clock_gettime(CLOCK_MONOTONIC, &until); /* a clock that is set back would hold it up */
     until.tv_sec += RETRY_MS / 1000;
     (void)pthread_mutex_lock(&r->mutex);
     if (!r->is_ending) (void)pthread_cond_timedwait(&r->changed, &r->mutex, &until);
@@ -134,10 +134,14 @@ static void *rescuer_main(void *arg) {
 
 enum err rescuer_open(const struct options *options, struct rescuer **out, struct error *error) {
     struct rescuer *r = calloc(1, sizeof *r);
+    pthread_condattr_t attributes;
     if (!r) return error_set(error, ERR_HOST_MEMORY, "out of memory");
     r->options = options;
     (void)pthread_mutex_init(&r->mutex, NULL);
-    (void)pthread_cond_init(&r->changed, NULL);
+    (void)pthread_condattr_init(&attributes);
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&r->changed, &attributes);
+    (void)pthread_condattr_destroy(&attributes);
     int failed = pthread_create(&r->thread, NULL, rescuer_main, r);
     if (failed) {
         free(r);

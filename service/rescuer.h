@@ -1,6 +1,6 @@
 /* What the supervisor has to tell the database: the leases of a prover that it reaped go back, a
- * device is in quarantine or is not any more. A thread of its own does it, so that a database that is
- * away does not hold up restarts and signals.
+ * device is in quarantine or is not any more. A thread of its own does it, so that a database that
+ * is away does not hold up restarts and signals.
  */
 #ifndef PROVERQ_RESCUER_H
 #define PROVERQ_RESCUER_H

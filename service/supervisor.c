@@ -240,8 +240,8 @@ static int64_t silent_ms(const struct child *child) {
     return child->pid > 0 && !child->is_probe ? child_now_ms() - child->heard_ms : 0;
 }
 
-/* A child that says nothing is killed and replaced. Before that, and if it cannot even be killed (in
- * a driver, say), the watchdog is not fed, and systemd does what it is told to. */
+/* A child that says nothing is killed and replaced. Before that, and if it cannot even be killed
+ * (in a driver, say), the watchdog is not fed, and systemd does what it is told to. */
 static bool is_one_silent(const struct supervisor *s) {
     for (size_t i = 0; i < s->n_children; i++)
         if (silent_ms(&s->children[i]) > watchdog_ms(s) / 2) return true;

@@ -1,13 +1,13 @@
 /* `proverq serve`: one prover process per device and one finalizer, as children of this process.
  *
- * A CUDA error may poison its process, so each device has a process of its own. A child that ends is
- * reported with the error that it wrote to --report-fd and started again, after a wait that doubles
- * from 1 s to 5 minutes while it keeps failing. One that says nothing for long (report.h) is killed
- * and replaced. When the device may be to blame it is probed first (probe.h), in a process of its own,
- * and a device that fails three times in a row is in quarantine, as the database is told, until a
- * probe succeeds. Leases of a prover that was reaped go back at once:
- * only its parent knows that it is gone; everybody else waits for them to expire. Children are killed
- * with this process, however it ends.
+ * A CUDA error may poison its process, so each device has a process of its own. A child that ends
+ * is reported with the error that it wrote to --report-fd and started again, after a wait that
+ * doubles from 1 s to 5 minutes while it keeps failing. One that says nothing for long (report.h) is
+ * killed and replaced. When the device may be to blame it is probed first (probe.h), in a process of
+ * its own, and a device that fails three times in a row is in quarantine, as the database is told,
+ * until a probe succeeds. Leases of a prover that was reaped go back at once: only its parent knows
+ * that it is gone; everybody else waits for them to expire. Children are killed with this process,
+ * however it ends.
  *
  * The first SIGTERM or SIGINT lets the provers, then the finalizer, finish what they have; the
  * second kills them.

@@ -11,7 +11,7 @@ out=$PWD/build/check
 passed=0 failed=0 times=''
 parts='packages build unit
     sql isolation migrations queue
-    cli circuits service
+    cli circuits service roles
     webhooks
     synthesis pipeline evidence
     control pgbouncer systemd
@@ -117,6 +117,7 @@ run_part() {
     cli) part cli nice tests/cli/run.sh ;;
     circuits) part circuits nice tests/e2e/circuits.sh ;;
     service) part service nice tests/e2e/service.sh ;;
+    roles) part roles nice tests/e2e/roles.sh ;;
     webhooks) part webhooks nice tests/e2e/webhooks.sh ;;
     pipeline) part pipeline nice tests/e2e/pipeline.sh ;;
     evidence) part evidence nice tests/e2e/evidence.sh ;;

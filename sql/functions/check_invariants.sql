@@ -110,19 +110,20 @@ $$;
 comment on function proverq.broken_partitions() is 'Partitions that contradict themselves, their job or their prover. Part of check_invariants().';
 
 -- Timing, failures and deliveries are pruned by age, and may outlive their job: what is missing proves little, what is there must
--- fit. A delivery is missed only in the first hour after its job's end.
+-- fit. A crash of the server may undo a claim (claim_from()); the next one then has the same number of attempt, and what the workers
+-- of the first did stays in timing. Only what was recorded with the outcome (step 90) is surely the attempt's. A delivery is missed only in the first hour after its job's end.
 create or replace function proverq.broken_records()
 returns table (invariant text, job_seq bigint, partition_idx int, detail text)
 language sql stable
 set search_path = pg_catalog, proverq, pg_temp
 as $$
     select i.name, t.job_seq, t.partition_idx,
-           format('timing has attempt %s by prover(s) %s to %s, recorded %s time(s); the partition''s last attempt is %s by prover %s, it is %s',
-                  t.attempt, t.first_prover, t.last_prover, t.recorded, coalesce(p.attempt::text, 'NULL'), coalesce(p.prover_id::text, 'NULL'),
+           format('timing has attempt %s, recorded %s time(s), by prover(s) %s to %s; the partition''s last attempt is %s by prover %s, it is %s',
+                  t.attempt, t.recorded, coalesce(t.first_prover::text, 'NULL'), coalesce(t.last_prover::text, 'NULL'), coalesce(p.attempt::text, 'NULL'), coalesce(p.prover_id::text, 'NULL'),
                   coalesce(p.state::text, 'not there'))
     from (
-        select t.job_seq, t.partition_idx, t.attempt, min(t.prover_id) as first_prover, max(t.prover_id) as last_prover,
-               count(*) filter (where t.step = 90) as recorded
+        select t.job_seq, t.partition_idx, t.attempt, count(*) filter (where t.step = 90) as recorded,
+               min(t.prover_id) filter (where t.step = 90) as first_prover, max(t.prover_id) filter (where t.step = 90) as last_prover
         from timing t
         where t.job_seq is not null
         group by t.job_seq, t.partition_idx, t.attempt
@@ -130,9 +131,8 @@ as $$
     join job j on j.job_seq = t.job_seq
     left join partition p on p.job_seq = t.job_seq and p.partition_idx = t.partition_idx
     cross join lateral (values
-        ('timing belongs to an attempt', p.job_seq is null or t.attempt not between 1 and p.attempt),
-        ('an attempt is one prover''s, and recorded once',
-         t.first_prover <> t.last_prover or t.recorded > 1 or (t.attempt = p.attempt and t.first_prover <> p.prover_id))
+        ('timing belongs to an attempt', p.job_seq is null or t.attempt < 1 or (t.recorded > 0 and t.attempt > p.attempt)),
+        ('an attempt is recorded once, by its prover', t.recorded > 1 or (t.attempt = p.attempt and t.first_prover <> p.prover_id))
     ) i (name, is_broken)
     where i.is_broken
     union all

@@ -75,11 +75,11 @@ comment on function proverq.no_more_partitions(proverq.job) is 'Raises the error
 
 -- Counts under the jobs' locks, so that of several sessions that insert at once the last one finds the job whole, and a job that
 -- was cancelled meanwhile gets no partition. More rows than partitions cannot be: each number is below partitions, and the key is
--- unique.
+-- unique. The partitions are updated job by job: for all at once the planner may compare each partition with each job.
 create or replace function proverq.partitions_inserted() returns trigger
 language plpgsql security definer
 set search_path = pg_catalog, proverq, pg_temp
-set enable_hashjoin = off set enable_mergejoin = off
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
 as $$
 declare
     owner job;
@@ -104,14 +104,19 @@ begin
     from (select i.job_seq, count(*)::int as rows from inserted i group by i.job_seq) a
     where j.job_seq = a.job_seq;
 
-    update partition p
-    set state = case when j.not_before > now then 'held' else 'ready' end::partition_state,
-        due_at = case when j.not_before > now then j.not_before end,
-        priority = j.priority
-    from (select distinct i.job_seq from inserted i) a
-    join job j on j.job_seq = a.job_seq and j.state = 'queued'
-    where p.job_seq = j.job_seq -- the state as text: no partial index is of use here
-      and ((p.state::text = 'held' and p.due_at is null) or p.priority <> j.priority);
+    for owner in
+        select j.*
+        from (select i.job_seq, min(i.priority) as low, max(i.priority) as high from inserted i group by i.job_seq) a
+        join job j on j.job_seq = a.job_seq
+        where j.state = 'queued' and (j.partitions > 1 or a.low <> j.priority or a.high <> j.priority)
+    loop
+        update partition p
+        set state = case when owner.not_before > now then 'held' else 'ready' end::partition_state,
+            due_at = case when owner.not_before > now then owner.not_before end,
+            priority = owner.priority
+        where p.job_seq = owner.job_seq -- the state as text: no partial index is of use here
+          and ((p.state::text = 'held' and p.due_at is null) or p.priority <> owner.priority);
+    end loop;
 
     if exists (select from inserted i join job j on j.job_seq = i.job_seq and j.state = 'queued') then
         perform notify_work();

@@ -1,4 +1,7 @@
 -- Takes a lease away unless its token has changed meanwhile or, for an expired one, it was renewed.
+--
+-- A prover that was seen after it lost the partition was not ended by it: it was stopped or cut off, or the database was away.
+-- Such a loss is counted, but is no sign of poison, or three outages of the database would fail whatever was under way.
 create or replace function proverq.partition_lost(job_seq bigint, partition_idx int, token uuid, if_expired bool) returns boolean
 language plpgsql
 set search_path = pg_catalog, proverq, pg_temp
@@ -9,8 +12,9 @@ declare
     p partition;
     loser text;
     reason text;
+    ended bigint;
 begin
-    select o.priority into j.priority from job o where o.job_seq = partition_lost.job_seq for no key update;
+    select o.priority, o.run into j.priority, j.run from job o where o.job_seq = partition_lost.job_seq for no key update;
     update partition q
     set losses = q.losses + 1,
         lost_by = case when q.prover_id = any (q.lost_by) then q.lost_by else q.lost_by || q.prover_id end
@@ -26,8 +30,15 @@ begin
     reason := format('%s %s', loser, case when if_expired then 'let its lease expire' else 'ended while it worked on it' end);
     perform record_failure(job_seq, partition_idx, 'lost', reason, false);
     if cardinality(p.lost_by) >= max_provers then
+        select count(distinct f.prover_id) into ended
+        from failure f
+        join prover r on r.prover_id = f.prover_id
+        where f.job_seq = partition_lost.job_seq and f.partition_idx = partition_lost.partition_idx and f.run = j.run
+          and f.code = 'lost' and r.seen_at <= f.failed_at;
+    end if;
+    if ended >= max_provers then
         perform partition_failed(job_seq, partition_idx, 'poison',
-            format('%s different provers ended while they worked on it, the last was %s', cardinality(p.lost_by), loser));
+            format('%s different provers ended while they worked on it, the last was %s', ended, loser));
         return true;
     end if;
     update partition q

@@ -310,8 +310,9 @@ static int by_value(const void *a, const void *b) {
 
 /* p50, p99 and the longest, in milliseconds. */
 static void print_percentiles(int64_t *ns, int n) {
+    int middle = n / 2, late = (n - 1) * 99 / 100;
     qsort(ns, (size_t)n, sizeof *ns, by_value);
-    printf("%.3f %.3f %.3f\n", (double)ns[n / 2] / 1e6, (double)ns[(n - 1) * 99 / 100] / 1e6,
+    printf("%.3f %.3f %.3f\n", (double)ns[middle] / 1e6, (double)ns[late] / 1e6,
            (double)ns[n - 1] / 1e6);
 }
 

@@ -200,10 +200,11 @@ database_away() {
     refused "a command says that the database is away" 'cannot be reached' "$proverq" migrate status
     refused "the service says so at its start" 'cannot be reached' timeout 20 "$proverq" serve --device cpu
     begin_prover prover-1
+    begin_finalizer
     sleep 2
     ok "a prover that finds no database waits" kill -0 "${pids[prover-1]}"
+    ok "a finalizer, too" kill -0 "${pids[finalizer]}"
     "$postgres" start "$work/pg" >/dev/null
-    begin_finalizer
     job=$(enqueue away "$(witness_of semaphore4-d20)" 16)
     eventually "and goes on when it is there" 60 "select count(*) > 1 from proverq.partition where job_seq = $job and state = 'proved'"
     "$postgres" stop "$work/pg"

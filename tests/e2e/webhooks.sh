@@ -163,14 +163,14 @@ bodies() {
 
 # 50 endpoints: 5 hang, 5 answer 500, 5 close the connection. Jobs end at an even pace, two finalizers are killed at random.
 load() {
-    local n=${DELIVERIES-10000} seconds=${SECONDS_OF_LOAD-30} port i kind kills=0 pacer name first
+    local n=${DELIVERIES-10000} seconds=${SECONDS_OF_LOAD-30} port kills=0 pacer name first
     echo "-- load: $n deliveries in $seconds s"
     circuit
     port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-    for ((i = 0; i < 50; i++)); do
-        case $((i % 10)) in 3) kind=hang ;; 5) kind=500 ;; 7) kind=close ;; *) kind=ok ;; esac
-        echo "/$kind-$i $kind $(sql -c "select proverq.create_webhook_endpoint('$kind-$i', 'http://127.0.0.1:$port/$kind-$i')")"
-    done >"$work/secrets"
+    sql -c "select '/' || name, kind, proverq.create_webhook_endpoint(name, format('http://127.0.0.1:%s/%s', $port, name))
+            from (select kind || '-' || i as name, kind
+                  from (select i, case i % 10 when 3 then 'hang' when 5 then '500' when 7 then 'close' else 'ok' end as kind from generate_series(0, 49) i) k) e" |
+        tr '|' ' ' >"$work/secrets"
     begin sink python3 "$root/tests/e2e/webhook_sink.py" "$work/secrets" "$work/sink" "$port"
     until_true 10 test -s "$work/sink.log" || return 1
     first=$(($(sql -c 'select coalesce(max(job_seq), 0) from proverq.job') + 1))

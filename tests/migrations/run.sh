@@ -17,6 +17,15 @@ dsn=$(contrib/scripts/private-postgres.sh start "$work/postgres") || exit
 at_exit=("contrib/scripts/private-postgres.sh remove '$work/postgres'" "${at_exit[@]}")
 export PROVERQ_DATABASE=$dsn
 
+# The group roles are there, made by an administrator, so that routes differ in grants if they do. Without a password the
+# superuser comes in by the socket.
+home=$work/postgres
+[ ! -L "$home/home" ] || home=$home/home
+for role in operator producer prover finalizer reader; do
+    psql -X -q -h "$(cat "$home/socket-folder" 2>/dev/null || echo "$home/socket")" -p "$(cat "$home/port")" -U postgres -d proverq \
+        -c "create role proverq_$role nologin" || exit
+done
+
 sql() { psql -X -q -A -t -v ON_ERROR_STOP=1 "$dsn" "$@"; }
 
 empty() { sql -c 'drop schema if exists proverq cascade' -c 'drop table if exists schema_migrations, proverq_migrations, pgmigrations'; }

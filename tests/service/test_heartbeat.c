@@ -41,7 +41,8 @@ static int64_t number(const char *sql) {
 static void claim_partition(void) {
     must(db_script(
         db, "test",
-        "truncate proverq.artefact, proverq.prover, proverq.job restart identity cascade;"
+        "truncate proverq.artefact, proverq.prover, proverq.job, proverq.failure restart identity "
+        "cascade;"
         "insert into proverq.artefact values (sha256('z'), 'zkey', 1, 'z');"
         "insert into proverq.circuit (name, version, sha256, curve, n_vars, n_public, log_domain, "
         "zkey, vkey) values ('c', 1, sha256('c'), 'bn128', 2, 1, 1, sha256('z'), '{}');"

@@ -42,6 +42,23 @@ from proverq.partition where job_seq = 2 and partition_idx = 0;
 select test.is(format('%s %s', state, error_code), 'failing poison', 'and the job') from proverq.job where job_seq = 2;
 select test.is(test.states(1), 'ready ready ready', 'other jobs go on');
 
+-- Whom the partition did not end is no witness against it: it was seen again.
+select test.job(3, priority => 2) \g /dev/null
+create or replace function test.lose(prover int) returns text language plpgsql as $$
+begin
+    update proverq.partition set avoid_until = null;
+    perform test.claim(1, prover, lease_ms => 1), pg_sleep(0.01);
+    perform proverq.rescue_expired();
+    return test.states(3);
+end
+$$;
+select test.is(test.lose(1), 'ready ready ready', 'lost by one'), test.is(test.lose(2), 'ready ready ready', 'by another');
+select proverq.heartbeat(2, '{}', 1000) \g /dev/null
+select test.is(test.lose(3), 'ready ready ready', 'by a third, but the second lives');
+select test.is(format('%s %s', losses, lost_by), '3 {1,2,3}', 'the losses are counted') from proverq.partition where job_seq = 3 and partition_idx = 0;
+select test.is(test.lose(4), 'failed cancelled cancelled', 'by a fourth: poison'),
+       test.matches((select error from proverq.partition where job_seq = 3 and partition_idx = 0), '^3 different provers ended', 'by three of them');
+
 -- Silence.
 update proverq.prover set idle = true, seen_at = now() - interval '6 minutes' where prover_id = 1;
 select proverq.rescue_expired() \g /dev/null
