@@ -6,7 +6,7 @@
 #   run.sh RUN ...      main, token, decrement, notify, rescan
 #
 #   CHAOS_SEED=N        what happens, and in what order, follows from it (default: a new one, which is printed)
-#   CHAOS_SECONDS=N     how long the main run is disturbed (default 300)
+#   CHAOS_SECONDS=N     how long the main run is disturbed (default 270)
 #   CHAOS_PARTITIONS=N  how many partitions are enqueued meanwhile (default 5000)
 #
 # What was done when is in build/chaos/RUN/timeline, beside the logs of all processes.
@@ -18,6 +18,9 @@ cannot() {
     exit 1
 }
 
+for run in "$@"; do
+    [[ $run =~ ^(main|token|decrement|notify|rescan)$ ]] || cannot "there is no run $run; there are main, token, decrement, notify, rescan"
+done
 [ "$(id -u)" = 0 ] || cannot "needs root, to cut hosts off in network namespaces of its own; run: sudo make chaos"
 unshare --net --mount --pid --fork true 2>/dev/null || cannot "this root may not make namespaces (a container must be privileged)"
 contrib/scripts/install-packages.sh

@@ -6,6 +6,7 @@ proverq.check_invariants() is asked too, but nothing here is counted by it.
 import collections
 import json
 import subprocess
+import time
 
 import hosts
 import pq
@@ -254,7 +255,6 @@ def all_was_done(e):
 
 def settle(session, seconds, note):
     """Waits until every job has ended and every webhook is delivered. The schedule of webhooks goes up to a day, so it is hastened."""
-    import time
     until, hastened, waiting = time.monotonic() + seconds, 0, "?"
     while time.monotonic() < until:
         try:
@@ -262,6 +262,7 @@ def settle(session, seconds, note):
                 session.query("update proverq.webhook_delivery set next_attempt_at = clock_timestamp() where state = 'pending' and "
                               "next_attempt_at > clock_timestamp() + case when token is null then interval '1 s' else interval '5 s' end")
                 session.query("update proverq.webhook_endpoint set rests_until = null where rests_until is not null")
+                session.query("notify proverq_finalize")
                 hastened = time.monotonic()
             waiting = session.query("select (select count(*) from proverq.job where finished_at is null), "
                                     "(select count(*) from proverq.webhook_delivery where state = 'pending')")[0]
