@@ -132,7 +132,7 @@ faults() {
     fault 'a failure leaves its siblings alone' fail "s/and p.state::text in ('held', 'ready', 'leased')/and p.partition_idx = partition_failed.partition_idx/" fail 'p_fail q_(complete|claim)'
     fault 'what has ended can be cancelled' cancel '/elsif j.finished_at is not null/,/end if;/c end if;' cancel_end 'f_commit c_cancel'
     fault 'a new priority passes by what came back to wait' set_priority '/perform from partition/d' repeatable_read 'q_expired r_priority'
-    fault 'a job that was pruned meanwhile is retried' lock_job 's/if found then -- .*/if true then/' prune 'x_prune o_(retry|cancel)'
+    fault 'a job that was pruned meanwhile is retried' lock_job 's/^        if found then$/        if true then/' prune 'x_prune o_(retry|cancel)'
     fault 'webhooks wait for an endpoint that is disabled' claim_deliveries 's/where e.disabled_at is not null$/where false/' delivery_beside 'a_gone b_finalize'
 }
 
