@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+import traceback
 
 import cluster
 import disturbances
@@ -121,8 +122,8 @@ def main_run(stage, tally, seed, seconds, partitions):
     producer = load.Producer(stage.cluster.conninfo, seed, partitions, seconds * 0.9, stage.timeline)
     users = load.Users(stage.cluster.conninfo, seed, producer, stage.timeline)
     listener, auditor = load.Listener(stage.cluster.conninfo), load.Auditor(stage.cluster.conninfo, 1)
-    lanes = [disturbances.Processes(seed, stage.timeline, park), disturbances.Links(seed, stage.timeline, park),
-             disturbances.Database(seed, stage.timeline, stage.cluster)]
+    database = disturbances.Database(seed, stage.timeline, stage.cluster)
+    lanes = [disturbances.Processes(seed, stage.timeline, park), disturbances.Links(seed, stage.timeline, park), database]
     for thread in (producer, users, listener, auditor, *lanes):
         thread.start()
     until = time.monotonic() + seconds
@@ -146,11 +147,19 @@ def main_run(stage, tally, seed, seconds, partitions):
     evidence = verdict.Evidence(session, str(stage.folder), producer.jobs, users, listener, auditor, lanes, seconds)
     findings = verdict.judge(evidence)
     tally.result("all jobs were enqueued", [str(producer.error)] if producer.error else [])
+    tally.result("a host that is gone holds up nobody who can do without it", [] if goes_on_without(session, database.gone) else
+                 ["nothing was proved while the old primary was out of reach, although the new one was there"])
     tally.result("all was quiet in time", [] if is_quiet else [f"not within {SETTLE_S} s"])
     for name in verdict.CHECKS:
         tally.result(f"{name}: {describe(verdict.CHECKS[name])}", findings.get(name, []))
     report(evidence, lanes, quiet_s)
     stage.finish()
+
+
+def goes_on_without(session, gone):
+    """Whether anything was proved in those times; a run may have none."""
+    times = " or ".join(f"p.proved_at between to_timestamp({start}) and to_timestamp({stop})" for start, stop in gone)
+    return not gone or session.one(f"select count(*) from proverq.partition p where {times}") != "0"
 
 
 def describe(function):
@@ -164,8 +173,10 @@ def report(evidence, lanes, quiet_s):
     failed = sum(line.get("msg") == "partition failed" for _, line in evidence.lines)
     print(f"   jobs: {dict(states)}; partitions: {len(evidence.partitions)}, {dict(parts)}; "
           f"attempts: {attempts}, of them {100 * failed // attempts} % failed by injection")
-    print(f"   receipts: {len(evidence.receipts)} of {len(evidence.deliveries)} webhooks; runs: {sum(job['run'] for job in evidence.jobs.values())}; "
-          f"stale results refused: {sum(line.get('code') == 'lost_lease' for _, line in evidence.lines)}; audits: {evidence.auditor.audits}; quiet after {quiet_s:.0f} s")
+    stale = sum("result is refused" in line.get("msg", "") for _, line in evidence.lines)
+    print(f"   receipts: {len(evidence.receipts)} of {len(evidence.deliveries)} webhooks; "
+          f"runs: {sum(job['run'] for job in evidence.jobs.values())}; stale results refused: {stale}; "
+          f"audits: {evidence.auditor.audits}; quiet after {quiet_s:.0f} s")
     for lane in lanes:
         print(f"   {lane.name}: " + ", ".join(f"{kind} {count}" for kind, count in sorted(lane.count.items())))
     sys.stdout.flush()
@@ -178,10 +189,13 @@ def main():
     runs = sys.argv[1:] or ["main", *seeded.RUNS]
     tally, stage = Tally(), Stage()
     for name in runs:
-        if name == "main":
-            main_run(stage, tally, seed, seconds, partitions)
-        else:
-            seeded.run(stage, tally, name)
+        try:
+            if name == "main":
+                main_run(stage, tally, seed, seconds, partitions)
+            else:
+                seeded.run(stage, tally, name)
+        except Exception:
+            tally.result(f"{name}: the run comes to its end", traceback.format_exc().splitlines()[-8:])
     print(f"{tally.passed} passed, {tally.failed} failed")
     sys.exit(tally.failed > 0)
 

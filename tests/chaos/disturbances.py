@@ -98,6 +98,7 @@ class Database(Lane):
     def __init__(self, seed, timeline, cluster):
         super().__init__("database", seed, timeline, (1, 4))
         self.cluster, self.coming = cluster, []
+        self.gone = []  # when the old primary's host was out of reach and the new one at work: from, to
 
     def kinds(self):
         return self.KINDS
@@ -127,3 +128,7 @@ class Database(Lane):
             cluster.lose_standby(pause)
         else:
             cluster.fail_over(kind == "fail_over_cut")
+            if kind == "fail_over_cut":  # who tries the old primary first gets no answer, not even a refusal
+                start = time.time()
+                self.ending.wait(5 + pause)
+                self.gone.append((start, time.time()))

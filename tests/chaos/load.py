@@ -41,7 +41,8 @@ class Job:
 
     def witnesses(self):
         kinds = [f"bad-{self.circuit}" if i == self.bad_at else self.circuit for i in range(self.size)]
-        return f"(select array_agg(w.data order by k.i) from unnest('{{{','.join(kinds)}}}'::text[]) with ordinality k (kind, i) join chaos.witness w using (kind))"
+        return ("(select array_agg(w.data order by k.i) "
+                f"from unnest('{{{','.join(kinds)}}}'::text[]) with ordinality k (kind, i) join chaos.witness w using (kind))")
 
 
 def make_job(rng, number):

@@ -30,7 +30,7 @@ nice make -s -j"$(nproc)" build build/proverq-faults build/tests/chaos/verify_al
 # shellcheck disable=SC2016 # the inner shell's arguments
 exec unshare --net --mount --pid --fork --kill-child --mount-proc bash -c '
     trap "kill -TERM \$child" TERM INT
-    nice python3 tests/chaos/chaos.py "$@" &
+    PYTHONDONTWRITEBYTECODE=1 nice python3 tests/chaos/chaos.py "$@" &
     child=$!
     while kill -0 $child 2>/dev/null; do status=0; wait $child || status=$?; done
     exit $status' chaos "$@"

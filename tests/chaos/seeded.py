@@ -27,7 +27,8 @@ def alter_functions(stage, *alterations):
     admin = admin_session(stage)
     for name, pattern, replacement in alterations:
         altered = 0
-        for (text,) in admin.query(f"select pg_get_functiondef(p.oid) from pg_proc p where p.pronamespace = 'proverq'::regnamespace and p.proname = '{name}'"):
+        for (text,) in admin.query("select pg_get_functiondef(p.oid) from pg_proc p "
+                                   f"where p.pronamespace = 'proverq'::regnamespace and p.proname = '{name}'"):
             new, count = re.subn(pattern, replacement, text)
             if count:
                 admin.query(new)
@@ -35,10 +36,6 @@ def alter_functions(stage, *alterations):
         if not altered:
             raise Fault(f"proverq.{name}() has nothing like {pattern}")
     admin.close()
-
-
-def has_function(stage, name):
-    return admin_session(stage).one(f"select count(*) from pg_proc p where p.pronamespace = 'proverq'::regnamespace and p.proname = '{name}'") != "0"
 
 
 class Run:
@@ -85,9 +82,7 @@ class Run:
 # No token check at completion ----------------------------------------------------------------------------------------
 
 def plant_token(stage):
-    alter_functions(stage, ("complete", r"and p\.token = complete\.token", ""))
-    if has_function(stage, "complete_many"):
-        alter_functions(stage, ("complete_many", r"and p\.token = r\.token", ""))
+    alter_functions(stage, ("complete", r"and p\.token = complete\.token", ""), ("complete_many", r"and p\.token = r\.token", ""))
 
 
 def run_token(stage, session, _):
@@ -111,9 +106,8 @@ def run_token(stage, session, _):
 
 def plant_decrement(stage):
     for name in ("complete", "complete_many"):
-        if has_function(stage, name):
-            alter_functions(stage, (name, r"j\.remaining - (1|d\.n)\b", r"greatest(j.remaining - 2 * \1, 0)"),
-                            (name, r"j\.remaining = (1|d\.n)\b", r"j.remaining between 1 and 2 * \1"))
+        alter_functions(stage, (name, r"j\.remaining - (1|d\.n)\b", r"greatest(j.remaining - 2 * \1, 0)"),
+                        (name, r"j\.remaining = (1|d\.n)\b", r"j.remaining between 1 and 2 * \1"))
 
 
 def run_decrement(stage, session, _):

@@ -30,16 +30,17 @@ class Evidence:
     def __init__(self, session, folder, jobs, users=None, listener=None, auditor=None, lanes=(), seconds=0):
         self.folder, self.asked, self.users, self.listener, self.auditor, self.lanes, self.seconds = (
             folder, jobs, users, listener, auditor, lanes, seconds)
-        self.jobs = {int(r[0]): dict(zip(("number", "request", "partitions", "present", "remaining", "run", "state", "webhook", "code", "error", "keeps", "was_early"),
-                                         (int(r[0]), r[1], int(r[2]), int(r[3]), int(r[4]), int(r[5]), r[6], r[7] == "t", r[8], r[9], r[10] == "t", r[11] == "t")))
-                     for r in session.query("select job_seq, request_id, partitions, present, remaining, run, state, endpoint_id is not null, "
-                                            "error_code, error, keep_inputs, finished_at < (select max(p.proved_at) from proverq.partition p where p.job_seq = j.job_seq) "
-                                          "from proverq.job j")}
-        self.partitions = {(int(r[0]), int(r[1])): dict(zip(("state", "attempt", "circuit", "code", "error", "proof", "publics", "has_input", "has_token", "lost_by"),
-                                                            (r[2], int(r[3]), r[4], r[5], r[6], r[7], r[8], r[9] == "t", r[10] == "t", r[11])))
-                           for r in session.query("select job_seq, partition_idx, p.state, attempt, j.circuit, p.error_code, p.error, p.proof::text, p.publics::text, "
-                                                  "num_nonnulls(witness, inputs) > 0, token is not null, lost_by::text "
-                                                  "from proverq.partition p join proverq.job j using (job_seq)")}
+        self.jobs = {int(row[0]): {
+            "number": int(row[0]), "request": row[1], "partitions": int(row[2]), "present": int(row[3]), "remaining": int(row[4]),
+            "run": int(row[5]), "state": row[6], "webhook": row[7] == "t", "code": row[8], "error": row[9], "keeps": row[10] == "t",
+            "was_early": row[11] == "t"} for row in session.query(
+                "select job_seq, request_id, partitions, present, remaining, run, state, endpoint_id is not null, error_code, error, keep_inputs, "
+                "finished_at < (select max(p.proved_at) from proverq.partition p where p.job_seq = j.job_seq) from proverq.job j")}
+        self.partitions = {(int(row[0]), int(row[1])): {
+            "state": row[2], "attempt": int(row[3]), "circuit": row[4], "proof": row[5], "publics": row[6], "has_input": row[7] == "t",
+            "has_token": row[8] == "t"} for row in session.query(
+                "select job_seq, partition_idx, p.state, attempt, j.circuit, p.proof::text, p.publics::text, "
+                "num_nonnulls(witness, inputs) > 0, token is not null from proverq.partition p join proverq.job j using (job_seq)")}
         self.deliveries = session.query("select webhook_id, job_seq, run, event, state, attempts, last_status, last_error from proverq.deliveries")
         self.keys = dict(session.query("select name, vkey::text from proverq.circuit"))
         self.timed = collections.Counter((int(j), int(p), int(a)) for j, p, a in session.query(
@@ -198,7 +199,8 @@ def every_end_was_told(e):
             if not job["webhook"] or (run == job["run"] and job["state"] not in FINAL):
                 continue
             if not taken[event]:
-                yield f"nobody was told of the end of job {event[0]}, run {run} ({job['state']}): {[d for d in e.deliveries if d[1:3] == (str(event[0]), str(run))]}"
+                deliveries = [d for d in e.deliveries if d[1:3] == (str(event[0]), str(run))]
+                yield f"nobody was told of the end of job {event[0]}, run {run} ({job['state']}): {deliveries}"
             elif len(ids[event]) != 1:
                 yield f"the end of job {event[0]}, run {run}, was told as {sorted(ids[event])}"
             elif run == job["run"] and taken[event] != {f"proverq.job.{job['state']}"}:
