@@ -7,4 +7,4 @@ drop function if exists proverq.why_refused(bigint);
 drop function if exists proverq.why_quarantined();
 drop table proverq.circuit_refusal;
 drop table proverq.device_quarantine;
-delete from proverq.schema_migration where version = 10;
+delete from proverq.schema_migration where version = 9;
