@@ -2,7 +2,7 @@
 -- attempts are lost, but for the last one of each partition.
 set local client_min_messages = warning; -- of functions that are not there yet
 drop function if exists proverq.pause(text, text), proverq.resume(text), proverq.require_operator(text), proverq.require_circuit(text),
-    proverq.unpaused(bigint[]), proverq.avoids(int, text, int), proverq.lock_job(bigint), proverq.cancel(bigint, text),
+    proverq.unpaused(bigint[]), proverq.avoids(int, text, int, bigint), proverq.lock_job(bigint), proverq.cancel(bigint, text),
     proverq.end_job(bigint, proverq.job_state, text, text), proverq.retry(bigint), proverq.retry_with_inputs(bigint, jsonb[]),
     proverq.retry_with_witnesses(bigint, bytea[]), proverq.require_retryable(proverq.job),
     proverq.require_one_each(proverq.job, text, bytea, int, int, bool[]), proverq.begin_run(proverq.job), proverq.set_priority(bigint, int),

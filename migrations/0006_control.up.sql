@@ -54,4 +54,4 @@ create index failure_failed on proverq.failure using brin (failed_at) with (page
 -- Provers that ran once stay in the table; who asks for those of now should not read them.
 create index prover_running on proverq.prover (prover_id) where state = 'running';
 
-insert into proverq.schema_migration (version, name, breaking) values (6, 'control', false);
+insert into proverq.schema_migration (version, name, breaking, checksum) values (6, 'control', false, '4ede666cd35f8dfaaa5ec856b484c78451e46f98f6eefb9657ea8fa3ee64cb72');

@@ -88,4 +88,4 @@ alter table proverq.prover set (autovacuum_vacuum_scale_factor = 0.1, autovacuum
 alter table proverq.webhook_delivery set (autovacuum_vacuum_threshold = 500, autovacuum_analyze_scale_factor = 0.05);
 alter table proverq.webhook_endpoint set (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 200);
 
-insert into proverq.schema_migration (version, name, breaking) values (8, 'operations', false);
+insert into proverq.schema_migration (version, name, breaking, checksum) values (8, 'operations', false, '8c838ce473eca95cb0578805a9f7b94b7a9d895f9f12307b7a0a097e31887917');

@@ -14,6 +14,7 @@ enum {
     ANSWER_GRACE_MS = 10000, /* beyond the statement timeout, for the network */
     BACKOFF_FIRST_MS = 100,
     BACKOFF_MOST_MS = 10000,
+    SETTLED_MS = 2000, /* a connection that ends before was no success */
     CHANNELS_MAX = 4,
     SETTINGS_BYTES = 300,
 };
@@ -21,9 +22,11 @@ enum {
 struct db {
     struct db_settings settings;
     struct db_target *target;
-    size_t host;        /* of the target's, the one that was connected last */
-    PGconn *connection; /* NULL when lost */
-    bool is_pooled;     /* it leads to a pooler, which lends us a session for a transaction */
+    size_t host;          /* of the target's, the one that was connected last */
+    PGconn *connection;   /* NULL when lost */
+    int64_t connected_ms; /* when; 0: the last attempt failed */
+    uint32_t wait_ms;     /* the last wait for another attempt */
+    bool is_pooled;       /* it leads to a pooler, which lends us a session for a transaction */
     int version;
     char sqlstate[6];
     const char *channels[CHANNELS_MAX];
@@ -364,17 +367,32 @@ static bool sleep_awake(int wake_fd, uint32_t ms) {
     return poll(&fd, 1, (int)ms) > 0;
 }
 
+/* Longer and longer, until a connection has lasted. Whether it ended because `wake_fd` became
+ * readable or it is `until`. */
+static bool back_off(struct db *db, int wake_fd, int64_t until, const struct error *error) {
+    db->wait_ms = db->wait_ms * 2 < BACKOFF_MOST_MS ? db->wait_ms * 2 : BACKOFF_MOST_MS;
+    if (db->wait_ms < BACKOFF_FIRST_MS) db->wait_ms = BACKOFF_FIRST_MS;
+    uint32_t ms = jitter(db->wait_ms);
+    int64_t left = until - now_ms();
+    log_warn("no connection to the database; it will be tried again",
+             log_text("error", error->text), log_number("wait_ms", ms));
+    if (left >= ms) return sleep_awake(wake_fd, ms);
+    (void)sleep_awake(wake_fd, left > 0 ? (uint32_t)left : 0);
+    return true;
+}
+
 static enum err reconnect(struct db *db, int wake_fd, int64_t until, struct error *error) {
-    uint32_t wait = BACKOFF_FIRST_MS;
-    for (int failures = 0;; failures++) {
+    bool was_short = db->connected_ms && now_ms() - db->connected_ms < SETTLED_MS;
+    if (!was_short && db->connected_ms) db->wait_ms = 0;
+    error_set(error, ERR_CONNECTION, "the connection was lost as soon as it was made");
+    if (was_short && back_off(db, wake_fd, until, error)) return ERR_CONNECTION;
+    for (bool has_failed = was_short;; has_failed = true) {
         enum err rc = connect_once(db, wake_fd, true, error);
-        if (rc == ERR_NONE && failures > 0) log_info("connected to the database");
+        if (rc == ERR_NONE && has_failed) log_info("connected to the database");
+        if (rc == ERR_NONE) db->connected_ms = now_ms();
         if (rc != ERR_CONNECTION && rc != ERR_DATABASE) return rc;
-        uint32_t ms = jitter(wait);
-        log_warn("no connection to the database; it will be tried again",
-                 log_text("error", error->text), log_number("wait_ms", ms));
-        if (until - now_ms() < ms || sleep_awake(wake_fd, ms)) return error->code;
-        wait = wait * 2 < BACKOFF_MOST_MS ? wait * 2 : BACKOFF_MOST_MS;
+        db->connected_ms = 0;
+        if (back_off(db, wake_fd, until, error)) return rc;
     }
 }
 

@@ -67,7 +67,8 @@ bool db_is_connected(const struct db *db);
 /* A pooler is between us and the server. */
 bool db_is_pooled(const struct db *db);
 
-/* Connects again, with waits that grow from 0.1 s to 10 s and jitter, until it works or `wake_fd`
+/* Connects again, with waits that grow from 0.1 s to 10 s and jitter (from call to call, too, and
+ * while connections are lost as soon as they are made), until it works or `wake_fd`
  * (-1: none) becomes readable: ERR_CONNECTION with the last reason. Statements are prepared again,
  * and channels listened to first. ERR_SCHEMA ends it too. */
 MUST_USE enum err db_reconnect(struct db *db, int wake_fd, struct error *error);

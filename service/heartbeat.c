@@ -76,16 +76,19 @@ static bool wait_tick(int fd, int64_t ms) {
     return poll(&poll_fd, 1, ms > 0 ? (int)ms : 0) > 0;
 }
 
+static uint32_t tick_ms(const struct pipeline *pipeline) {
+    uint32_t ms = pipeline->options->lease_ms / RENEWALS_PER_LEASE;
+    return ms < LONGEST_TICK_MS ? ms : LONGEST_TICK_MS;
+}
+
 /* Renews when it is time to, and looks. */
 static enum err beat(struct pipeline *pipeline, int64_t *renewal_ns, struct error *error) {
     enum err rc;
     report_tick();
     abort_if_overdue(pipeline);
     if (timing_now() >= *renewal_ns) {
-        int64_t tick_ms = pipeline->options->lease_ms / RENEWALS_PER_LEASE;
-        if (tick_ms > LONGEST_TICK_MS) tick_ms = LONGEST_TICK_MS;
         TRY(renew(pipeline, error));
-        *renewal_ns = timing_now() + tick_ms * 1000000;
+        *renewal_ns = timing_now() + tick_ms(pipeline) * INT64_C(1000000);
     }
     TRY(look(pipeline, error));
 fail:
@@ -102,8 +105,8 @@ void *heartbeat_main(void *arg) {
             report_tick();
             abort_if_overdue(pipeline);
             renewal_ns = 0; /* it may have been long */
-            rc = db_reconnect_within(pipeline->heartbeat_db, pipeline->heartbeat_stop, LOOK_MS,
-                                     &error);
+            rc = db_reconnect_within(pipeline->heartbeat_db, pipeline->heartbeat_stop,
+                                     tick_ms(pipeline), &error);
             if (wait_tick(pipeline->heartbeat_stop, 0)) return NULL;
             if (rc == ERR_NONE) rc = beat(pipeline, &renewal_ns, &error);
         }

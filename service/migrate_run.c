@@ -6,8 +6,8 @@
 #include <time.h>
 
 /* Short enough that three locks are had or given up before anybody's deadlock_timeout of a second:
- * so in a deadlock it is us who give way. Only for an autovacuum we wait longer, which makes it give
- * way. */
+ * so in a deadlock it is us who give way. Only for an autovacuum we wait longer, which makes it
+ * give way. */
 enum {
     LOCK_TIMEOUT_MS = 300,
     AUTOVACUUM_LOCK_TIMEOUT_MS = 1500,

@@ -23,6 +23,17 @@ $$;
 comment on function proverq.check_invariants() is
     'Looks for rows of jobs, partitions, deliveries, timing, failures and provers that contradict each other. No row: all is well.';
 
+-- Without this, the rest of such a job would seem broken, from one batch of prune() to the next.
+create or replace function proverq.is_being_deleted(finished_at timestamptz, partitions int, present int) returns bool
+language sql stable
+set search_path = pg_catalog, proverq, pg_temp
+as $$
+    select is_being_deleted.present < is_being_deleted.partitions
+           and is_being_deleted.finished_at < clock_timestamp() - (select r.keep from retention r where r.what = 'jobs')
+$$;
+comment on function proverq.is_being_deleted(timestamptz, int, int) is
+    'Whether a job has lost partitions because it is kept no longer. Part of check_invariants().';
+
 create or replace function proverq.broken_jobs()
 returns table (invariant text, job_seq bigint, partition_idx int, detail text)
 language sql stable
@@ -70,7 +81,7 @@ as $$
         ('a job that is not failing, failed or cancelled has no error', j.state not in ('failing', 'failed', 'cancelled') and j.error_code is not null),
         ('a failed last step has an error', (j.finalize_failures > 0) <> (j.finalize_error is not null))
     ) i (name, is_broken)
-    where i.is_broken
+    where i.is_broken and (i.name ~ '^present' or is_being_deleted(j.finished_at, j.partitions, j.present) is not true)
 $$;
 comment on function proverq.broken_jobs() is 'Jobs that contradict their partitions. Part of check_invariants().';
 
@@ -131,7 +142,7 @@ as $$
     join job j on j.job_seq = t.job_seq
     left join partition p on p.job_seq = t.job_seq and p.partition_idx = t.partition_idx
     cross join lateral (values
-        ('timing belongs to an attempt', p.job_seq is null or t.attempt < 1 or (t.recorded > 0 and t.attempt > p.attempt)),
+        ('timing belongs to an attempt', (p.job_seq is null and is_being_deleted(j.finished_at, j.partitions, j.present) is not true) or t.attempt < 1 or (t.recorded > 0 and t.attempt > p.attempt)),
         ('an attempt is recorded once, by its prover', t.recorded > 1 or (t.attempt = p.attempt and t.first_prover <> p.prover_id))
     ) i (name, is_broken)
     where i.is_broken
@@ -142,7 +153,7 @@ as $$
     from failure f
     join job j on j.job_seq = f.job_seq
     left join partition p on p.job_seq = f.job_seq and p.partition_idx = f.partition_idx
-    where p.job_seq is null or f.attempt not between 1 and p.attempt or f.run > j.run
+    where (p.job_seq is null and is_being_deleted(j.finished_at, j.partitions, j.present) is not true) or f.attempt not between 1 and p.attempt or f.run > j.run
     union all
     select 'failures and losses are counted', f.job_seq, f.partition_idx,
            format('run %s has %s failure(s) and %s loss(es) on record; counted are %s and %s', f.run, f.spent, f.lost, p.failures, p.losses)

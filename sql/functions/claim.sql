@@ -106,7 +106,8 @@ begin
                 from unnest(jobs, partitions) with ordinality h (job_seq, partition_idx, i)
                 join partition p on p.job_seq = h.job_seq and p.partition_idx = h.partition_idx
                 where p.state::text = 'ready'
-                  and (p.avoid_until is null or p.avoid_until <= clock_timestamp() or not avoids(p.prover_id, p.error_code, prover))
+                  and (p.avoid_until is null or p.avoid_until <= clock_timestamp()
+                       or not avoids(p.prover_id, p.error_code, prover, p.circuit_id))
                 order by h.i
                 limit max_rows - claimed
                 for no key update of p skip locked

@@ -1,4 +1,5 @@
--- The rights are checked before the lock: who may not see a job neither waits for it nor learns that it is there.
+-- The rights are checked before the lock: who may not see a job neither waits for it nor learns that it is there. What was deleted
+-- while the lock was waited for is not there either.
 create or replace function proverq.lock_job(job bigint) returns proverq.job
 language plpgsql
 set search_path = pg_catalog, proverq, pg_temp
@@ -12,7 +13,7 @@ begin
             raise insufficient_privilege using message = format('job %s belongs to %s', job, j.submitter);
         end if;
         select * into j from job where job_seq = lock_job.job for no key update;
-        if found then -- else it was pruned meanwhile
+        if found then
             return j;
         end if;
     end if;

@@ -180,6 +180,7 @@ as $$
         ('function', 'first_to_prune', 'execute', ''),
         ('function', 'check_invariants', 'execute', 'operator reader'),
         ('function', 'broken_jobs', 'execute', ''),
+        ('function', 'is_being_deleted', 'execute', ''),
         ('function', 'broken_partitions', 'execute', ''),
         ('function', 'broken_records', 'execute', ''),
         ('view', 'alerts', 'select', 'operator reader'),

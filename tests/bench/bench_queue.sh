@@ -12,9 +12,11 @@
 # 1000000"), FOLDER (where PostgreSQL's files are: a folder of /tmp; on /dev/shm what others write to the disk does not count).
 #
 # Ours are jobs of PARTITIONS (50) partitions. Each gets a proof under its token and 8 timing rows, and is checked in the tables.
-#   N provers     as many provers, each one partition at a time: a claim, a result, two commits
-#   in hand N     one prover with as many partitions in hand, as the service does it: it claims what has room, records what has come
-#   batches       as many provers, each with 128 in hand, claims of up to 32, and records of up to 64
+#   N provers                  each with one partition at a time: a claim, a result, two commits
+#   one prover, N at work      as the service does it: it claims 3 ahead (PACING_LEAST) of those, and records what has come
+#   one prover, batches        128 in hand, claims of up to 32, records of up to 64
+#   N provers, batches         the same by each
+# The peers run N jobs at once; graphile-worker batched and pg-boss batched: see npm/*.mjs.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 [ $# -gt 0 ] || set -- rates latency claims
@@ -23,6 +25,7 @@ count=${COUNT:-3000} rounds=${ROUNDS:-5} partitions=${PARTITIONS:-50} held=${HEL
 read -ra concurrencies <<<"${CONCURRENCY:-1 4 16}"
 read -ra readies <<<"${READY:-1000 100000 1000000}"
 read -ra deads <<<"${DEAD:-1000 10000 100000 1000000}"
+own_kinds=('N provers' 'one prover, N at work' 'one prover, batches' 'N provers, batches')
 passed=0
 
 if [ -n "${FOLDER-}" ]; then mkdir -p "$FOLDER" && work=$(mktemp -d "$FOLDER/queue.XXXXXX"); else work=$(mktemp -d); fi
@@ -89,8 +92,9 @@ measure() {
     local c=$2
     case $1 in
     'N provers') ours "$c" 1 1 ;;
-    'in hand N') ours 1 "$c" "$c" ;;
-    'batches') ours "$c" 128 32 ;;
+    'one prover, N at work') ours 1 $((c + 3)) $((c + 3)) ;;
+    'one prover, batches') ours 1 128 32 ;;
+    'N provers, batches') ours "$c" 128 32 ;;
     'graphile-worker') peer graphile "$count" "$c" default ;;
     'graphile-worker batched') peer graphile "$count" "$c" batched ;;
     'pg-boss') peer pgboss $((count / 10)) "$c" default ;; # slow
@@ -100,7 +104,7 @@ measure() {
 median() { sort -n | awk '{ a[NR] = $1 } END { print a[int((NR + 1) / 2)] }'; }
 
 rates() {
-    local kinds=('N provers' 'in hand N' 'batches' 'graphile-worker' 'graphile-worker batched' 'pg-boss' 'pg-boss batched') kind c i row
+    local kinds=("${own_kinds[@]}" 'graphile-worker' 'graphile-worker batched' 'pg-boss' 'pg-boss batched') kind c i row
     for ((i = 1; i <= rounds; i++)); do
         for c in "${concurrencies[@]}"; do
             for kind in "${kinds[@]}"; do measure "$kind" "$c" >>"$work/$kind $c" || exit; done
@@ -171,7 +175,7 @@ claims() {
 smoke() {
     local kind
     count=400
-    for kind in 'N provers' 'in hand N' 'batches'; do measure "$kind" 4 >/dev/null || exit; done
+    for kind in "${own_kinds[@]}"; do measure "$kind" 4 >/dev/null || exit; done
     empty
     COUNT=20 "$bench" latency 20 >/dev/null || stop "latency failed"
     check latency

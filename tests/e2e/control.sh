@@ -4,10 +4,13 @@
 #
 #   control.sh            all scenarios
 #   control.sh NAME ...   cancelled_synthesis, cancelled_proof, device_faults, refused_circuit, stopping
+#
+# DEVICE (cpu) is what cancelled_proof and device_faults prove on; PROVERQ_FAULTS the program with faults.
 source "$(dirname "$0")/service_lib.sh"
 
 own=$root/tests/circuits
-faults=$root/build/proverq-faults
+faults=${PROVERQ_FAULTS:-$root/build/proverq-faults}
+device=${DEVICE:-cpu}
 
 calculators() { pgrep -f "^proverq calculator-process|^$work.* /proc/self/fd/7" -a; }
 no_calculator() { ! calculators >/dev/null; }
@@ -76,7 +79,7 @@ cancelled_proof() {
     echo "-- cancelled_proof"
     local job
     begin_finalizer
-    PROVERQ_SLEEP=compute:1500 PROVERQ_WORKERS=1 proverq=$faults begin_prover prover
+    PROVERQ_SLEEP=$([ "$device" = cpu ] && echo compute || echo device_wait):1500 PROVERQ_WORKERS=1 proverq=$faults begin_prover prover
     job=$(enqueue merkle "$own/merkle/witness.wtns" 3)
     eventually "a proof is on the device, others wait" 60 "select bool_and(state = 'leased') from proverq.partition where job_seq = $job"
     sleep 1
@@ -97,13 +100,13 @@ device_faults() {
     touch "$work/fault"
     before=$(sql -c "select coalesce(max(prover_id), 0) from proverq.prover")
     rm "$work/fault"
-    PROVERQ_DEVICE_FAULT=$work/fault begin serve "$faults" serve --device cpu --threads 1 --poll 200ms
+    PROVERQ_DEVICE_FAULT=$work/fault begin serve "$faults" serve --device "$device" --threads 1 --poll 200ms
     eventually "a prover runs" 30 "select count(*) = 1 from proverq.prover where state = 'running' and prover_id > $before"
     touch "$work/fault"
     job=$(enqueue merkle "$own/merkle/witness.wtns" 2)
     eventually "a device that fails again and again is in quarantine" 60 "
         select count(*) = 1 from proverq.provers where quarantine ~ 'a fault that a test wants' and prover_id > $before"
-    is "proverq.why says so" t "$(sql -c "select proverq.why($job) ~ 'cpu on .* is in quarantine'")"
+    is "proverq.why says so" t "$(sql -c "select proverq.why($job) ~ '$device on .* is in quarantine'")"
     is "no retry was spent, and no partition lost" '0|0' "$(sql -c "select max(failures), max(losses) from proverq.partition where job_seq = $job")"
     is "every attempt's error is kept" t "$(sql -c "select bool_or(error_code = 'device_fault' and error ~ 'a fault that a test wants') from proverq.partition where job_seq = $job")"
     is "the probe keeps provers away" 1 "$(sql -c "select count(*) from proverq.prover where prover_id > $before")"

@@ -47,7 +47,7 @@ end_all() {
     for name in "${!pids[@]}"; do end "$name" KILL; done
 }
 
-begin_prover() { begin "$1" nice "$proverq" prover --device cpu --threads 1 --poll 200ms "${@:2}"; }
+begin_prover() { begin "$1" nice "$proverq" prover --device "${DEVICE:-cpu}" --threads 1 --poll 200ms "${@:2}"; }
 begin_finalizer() { begin finalizer "$proverq" finalizer --poll 200ms "$@"; }
 
 # until_true SECONDS COMMAND ...: whether it succeeds (or, for sql, prints t) within that time.

@@ -37,7 +37,7 @@ clean_up() {
 trap clean_up EXIT
 trap 'exit 130' INT TERM
 
-# Prints the newest isolationtester; any that is not older than the server will do.
+# Prints the newest isolationtester; it need not be of the server's version.
 find_tester() {
     local found
     found=$(compgen -G '/usr/lib/postgresql/*/lib/pgxs/src/test/isolation/isolationtester' ||
@@ -56,7 +56,7 @@ sql() { psql -X -q -A -t -v ON_ERROR_STOP=1 "$dsn" "$@"; }
 apply() {
     local files=() file
     for file in migrations/*.up.sql sql/functions/*.sql sql/views/*.sql sql/*.sql; do [ ! -f "$file" ] || files+=(-f "$file"); done
-    sql -c 'drop schema if exists proverq, test, iso cascade' && sql -1 "${files[@]}" &&
+    sql -c 'drop schema if exists proverq, test, iso cascade' && sql -1 "${files[@]}" >/dev/null &&
         sql -f tests/sql/lib.sql -c 'select test.fixture()' -f $here/lib.sql >/dev/null
 }
 
@@ -66,8 +66,8 @@ run_spec() {
     local expected=$here/expected/$1.out
     grep -E "^permutation .*${2-}|^[^p]|^$|^p[^e]" "$here/specs/$1.spec" >"$work/spec"
     : >"$work/wrong"
-    timeout 120 "$tester" "$dsn" <"$work/spec" 2>&1 >"$work/out" | grep -v '^unused step name: ' >"$work/err"
-    [ "${PIPESTATUS[0]}" -eq 0 ] || echo 'it failed, or did not end in 120 s' >>"$work/err"
+    timeout 300 "$tester" "$dsn" <"$work/spec" 2>&1 >"$work/out" | grep -v '^unused step name: ' >"$work/err"
+    [ "${PIPESTATUS[0]}" -eq 0 ] || echo 'it failed, or did not end in 300 s' >>"$work/err"
     awk -f $here/condense.awk "$work/out" >"$work/got"
     if [ -s "$work/err" ]; then
         { echo "isolationtester:" && tail -n 20 "$work/err"; } | tr '\n' ' ' >"$work/wrong"
@@ -76,9 +76,10 @@ run_spec() {
     fi
     if [ -n "${UPDATE-}" ]; then cp "$work/got" "$expected"; fi
     [ -f "$expected" ] || expected=/dev/null
-    awk 'FILENAME != "-" { expected[$0]; order[++n] = $0; next }
+    awk '!ran { expected[$0]; order[++n] = $0; next }
          { got[$0]; if (!($0 in expected) || / \[[A-Z ]+\]$/) print }
-         END { for (i = 1; i <= n; i++) if (!(order[i] in got) && !part) print "wanted: " order[i] }' part="${2-}" "$expected" - <"$work/got" >"$work/wrong"
+         END { for (i = 1; i <= n; i++) if (!(order[i] in got) && part == "") print "wanted: " order[i] }' \
+        part="${2-}" "$expected" ran=1 - <"$work/got" >"$work/wrong"
 }
 
 # How many permutations went wrong.
@@ -107,7 +108,10 @@ fault() {
     UPDATE='' run_spec "$4" "${5-}"
     sql -f "$file"
     bad=$(wrong)
-    if [ "$bad" -gt 0 ]; then
+    if [ -s "$work/err" ]; then
+        echo "  FAIL fault: $1: $(<"$work/wrong")"
+        failed=$((failed + 1))
+    elif [ "$bad" -gt 0 ]; then
         echo "-- fault: $1: seen by $bad of $(wc -l <"$work/got") permutations of $4"
         passed=$((passed + 1))
     else
@@ -128,7 +132,7 @@ faults() {
     fault 'a failure leaves its siblings alone' fail "s/and p.state::text in ('held', 'ready', 'leased')/and p.partition_idx = partition_failed.partition_idx/" fail 'p_fail q_(complete|claim)'
     fault 'what has ended can be cancelled' cancel '/elsif j.finished_at is not null/,/end if;/c end if;' cancel_end 'f_commit c_cancel'
     fault 'a new priority passes by what came back to wait' set_priority '/perform from partition/d' repeatable_read 'q_expired r_priority'
-    fault 'a job that was pruned meanwhile is retried' lock_job 's/if found then -- .*/if true then/' prune 'x_prune o_(retry|cancel)'
+    fault 'a job that was pruned meanwhile is retried' lock_job 's/^        if found then$/        if true then/' prune 'x_prune o_(retry|cancel)'
     fault 'webhooks wait for an endpoint that is disabled' claim_deliveries 's/where e.disabled_at is not null$/where false/' delivery_beside 'a_gone b_finalize'
 }
 

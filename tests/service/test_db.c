@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 static struct error error;
@@ -278,6 +279,21 @@ START_TEST(a_wait_ends_by_time_or_by_its_descriptor) {
 }
 END_TEST
 
+START_TEST(a_connection_that_is_lost_at_once_is_not_made_again_at_once) {
+    struct timespec start, end;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    for (int i = 0; i < 5; i++) { /* it waits 0.1, 0.2, 0.4 and 0.8 s, or half of that */
+        kill_connection_of(db);
+        ck_assert_int_eq(db_query(db, "select 1", "", "i", DB_NO_PARAMS, NULL, &error),
+                         ERR_CONNECTION);
+        ck_assert_int_eq(db_reconnect(db, -1, &error), ERR_NONE);
+    }
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    ck_assert_int_ge((end.tv_sec - start.tv_sec) * 1000 + (end.tv_nsec - start.tv_nsec) / 1000000,
+                     750);
+}
+END_TEST
+
 static void *wake_later(void *fd) {
     usleep(300000);
     ck_assert_int_eq(eventfd_write(*(int *)fd, 1), 0);
@@ -344,6 +360,7 @@ int main(void) {
     tcase_add_test(tcase, a_slow_statement_is_stopped);
     tcase_add_test(tcase, a_lost_connection_is_noticed_and_made_again_with_its_channels);
     tcase_add_test(tcase, a_connection_lost_while_waiting_ends_the_wait);
+    tcase_add_test(tcase, a_connection_that_is_lost_at_once_is_not_made_again_at_once);
     tcase_add_test(tcase, a_wait_ends_by_time_or_by_its_descriptor);
     tcase_add_test(tcase, reconnecting_ends_when_it_is_told_to);
     tcase_add_test(tcase, an_unreachable_server_is_an_error_at_once);

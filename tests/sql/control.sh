@@ -66,6 +66,8 @@ ask a begin
 ask a "select proverq.cancel($first)" >/dev/null
 it 'a finalizer does not wait for a cancel' "$(ask b 'select job_seq from proverq.finalize_next()')" "$job"
 ask a rollback
+job=$(sql -c 'select test.job(1)')
+it 'a cancel that waits for a deletion finds no job' "$(race "delete from proverq.partition where job_seq = $job; delete from proverq.job where job_seq = $job" "select proverq.cancel($job)" | head -n 1)" "ERROR:  there is no job $job"
 it 'after all that the invariants hold' "$(invariants)" ''
 
 # What is told is small, whatever the reason.

@@ -74,6 +74,10 @@ update proverq.prover set seen_at = clock_timestamp() - interval '2 min' where p
 select test.is(test.claim(5, 1), format('%s/0 %1$s/1', :job), 'nor where the others are silent');
 rollback;
 begin;
+select proverq.circuit_refused(prover_id, 2, 'device_memory', 'too large') from proverq.prover where prover_id <> 1 \g /dev/null
+select test.is(test.claim(5, 1), format('%s/0 %1$s/1', :job), 'nor where the others refuse the circuit');
+rollback;
+begin;
 select test.avoid(:job, 1, 'device_fault', '-1 s') \g /dev/null
 select test.is(test.claim(5, 1), format('%s/0 %1$s/1', :job), 'nor for longer than a while');
 rollback;

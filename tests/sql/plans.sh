@@ -5,8 +5,9 @@ load() {
     sql -c "with j as (insert into proverq.job (circuit, partitions) select '$1', 100 from generate_series(1, $2) returning job_seq)
             insert into proverq.partition (job_seq, partition_idx, witness_path) select job_seq, i, 'w' from j, generate_series(0, 99) i"
 }
-# The median of 41 claims, in microseconds; the claims are rolled back.
+# claim_us CIRCUITS [BOUND ...]: the median of 41 claims, in microseconds; the claims are rolled back.
 claim_us() {
+    local bounds="'{${2-}}', '{${3-}}', '{${4-}}', '{${5-}}'"
     sql -c "create or replace function test.claim_us() returns numeric language plpgsql as \$\$
             declare
                 t timestamptz;
@@ -14,7 +15,7 @@ claim_us() {
             begin
                 for i in 1..41 loop
                     t := clock_timestamp();
-                    perform count(*) from proverq.claim(1, '{$1}', 60000, 1);
+                    perform count(*) from proverq.claim_from(1, '{$1}', 60000, 1, $bounds);
                     us := us || extract(epoch from clock_timestamp() - t) * 1e6;
                 end loop;
                 return (select round(percentile_disc(0.5) within group (order by u)) from unnest(us) u);
@@ -48,6 +49,19 @@ it 'nothing else is' "$(sql -c 'select count(*) from proverq.check_invariants()'
 ms=$((($(date +%s%N) - began) / 1000000))
 echo "-- the invariants of 121,000 partitions took $ms ms"
 it 'in seconds' "$([ $ms -lt 10000 ] && echo yes || echo "$ms ms")" yes
+
+# An old snapshot keeps the index entries of a hundred thousand rows that are gone.
+open old
+ask old 'begin isolation level repeatable read; select count(*) from proverq.circuit' >/dev/null
+sql -c "update proverq.partition set state = 'cancelled' where job_seq <= 1000"
+full=$(claim_us 1,2)
+bounded=$(claim_us 1,2 2 0 1000 99)
+it 'a claim from its bound is as fast with 100,000 dead rows ahead' "$([ "$bounded" -lt $((small * 5 + 1000)) ] && echo yes || echo "$small us, then $bounded us")" yes
+it 'without it, it is not' "$([ "$full" -gt $((bounded * 3)) ] && echo yes || echo "$bounded us, without $full us")" yes
+wanted_ms() { sql -c "explain analyze select * from proverq.wanted_circuits('{1,2}', 8)" | sed -nE 's/^Execution Time: ([0-9]+).*/\1/p'; }
+it 'circuits that are known are not looked at' "$([ "$(wanted_ms)" -lt $((full / 2000 + 20)) ] && echo yes || echo "$(wanted_ms) ms")" yes
+ask old rollback >/dev/null
+close old
 
 # No statement of the service reads the table from end to end.
 used() {

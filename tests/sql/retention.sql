@@ -45,6 +45,7 @@ select test.ended(25, '31 days') as job \gset
 select test.is(test.prune(10), 'jobs 10', 'a large job goes in pieces');
 select test.is(format('%s %s', present, (select count(*) from proverq.partition p where p.job_seq = j.job_seq)), '15 15', 'which the job knows') from proverq.job j where job_seq = :job;
 select test.throws(format('select proverq.proof(%s)', :job), '55000', 'is being deleted: it ended at .*proverq.retention', 'and its proof is not given any more');
+select test.is(string_agg(i.invariant, ', '), null, 'and no invariant is broken') from proverq.check_invariants() i where i.job_seq = :job;
 select test.is(test.prune(10), 'jobs 10', 'the next');
 select test.is(test.prune(10), 'jobs 6', 'the rest, and the job');
 select test.is(count(*), '0', 'it is gone') from proverq.job where job_seq = :job;

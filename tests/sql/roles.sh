@@ -198,6 +198,26 @@ as postgres 'drop role nobody_here' 'drop owned by carol' 'drop role carol'
 may 'the jobs of a role that was dropped stay readable' rita "select proverq.why(10) ~ 'ready|waiting'" t
 may 'and are nobody else'"'"'s' alice "select proverq.why(10)" 'there is no job 10; list them with: select * from proverq.jobs;'
 
+# --- what an operator allows: URLs below a shared endpoint that ends in / ---
+may 'an operator allows URLs below one' oscar "select proverq.create_webhook_endpoint('allowed', 'https://hooks.example/in/', shared => true) ~ '^whsec_'" t
+job=$(as bob "select proverq.enqueue_path('mul', '{a}', webhook => 'https://hooks.example/in/bob?x=1')")
+may_not 'not those beside it' 'there is no webhook endpoint|not a URL' bob "select proverq.enqueue_path('mul', '{a}', webhook => 'https://hooks.example/inside')" \
+    "select proverq.enqueue_path('mul', '{a}', webhook => 'https://hooks.example/in/../out')" "select proverq.enqueue_path('mul', '{a}', webhook => 'https://hooks.example.org/in/')"
+may 'a job that names one' bob "select proverq.cancel($job)" t
+may 'sends there' bob "select url from proverq.deliveries where job_seq = $job" 'https://hooks.example/in/bob?x=1'
+id=$(sql -c "select webhook_id from proverq.deliveries where job_seq = $job")
+may 'with the operator'"'"'s secret' fred "select secrets ~ '^whsec_[^ ]*$' from proverq.claim_deliveries(10, 10, 10, 60000) where url = 'https://hooks.example/in/bob?x=1'" t
+fail() {
+    as fred "select r.outcome from proverq.record_deliveries('[{\"delivery\": \"$(sql -c "select delivery_id from proverq.webhook_delivery where job_seq = $job")\",
+        \"token\": \"$(sql -c "select token from proverq.webhook_delivery where job_seq = $job")\", \"status\": $1, \"error\": \"HTTP $1\"}]') r"
+}
+it 'what its URL answers' "$(fail 410)" failed
+it 'does not count against what others use' "$(sql -c "select state, failures from proverq.webhook_endpoints where name = 'allowed'")" 'open|0'
+may 'its submitter sends it again' bob "select proverq.redeliver('$id')" ''
+may_not 'nobody else' 'no webhook' alice "select proverq.redeliver('$id')"
+may 'the endpoint itself is the operator'"'"'s' oscar "select proverq.set_webhook_url('allowed', 'https://hooks.example/new/')" ''
+may_not 'to change' 'no webhook endpoint' bob "select proverq.set_webhook_url('allowed', 'https://bob.example/')" "select proverq.rotate_webhook_secret('oscar/allowed')"
+
 # --- granting again changes nothing, and takes back what is not on the list ---
 acl() { sql -c "select c.relname, c.relacl from pg_class c where c.relnamespace = 'proverq'::regnamespace order by 1" -c "select p.proname, p.proacl from pg_proc p where p.pronamespace = 'proverq'::regnamespace order by p.oid::regprocedure::text" -c "select attrelid::regclass, attname, attacl from pg_attribute where attacl is not null and attrelid::regclass::text ~ '^proverq' order by 1, 2"; }
 sql -f sql/grants.sql >/dev/null # the day's tables, too, which were made meanwhile

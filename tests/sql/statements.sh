@@ -21,17 +21,17 @@ it idle "$(sql -c 'select idle from proverq.prover where prover_id = 5')" t
 sql -c 'select test.job(1)' >/dev/null
 it wanted "$(run wanted_circuits "('{}')")" 2
 it 'the circuit' "$(run circuit_get "(2, 'x86_64')" | cut -d'|' -f1-6,9-10,13-)" 'mul|2|bn128|4|1|3|mul.zkey||{"nPublic": 1}|f|||||||||'
-claimed=$(run claim "(5, '{2}', 60000, 4)")
-it claim "$(echo "$claimed" | cut -d'|' -f1-3,5-)" '1|0|1|2|f|\x7769746e6573732030||'
+claimed=$(run claim "(5, '{2}', 60000, 4, '{}', '{}', '{}', '{}')")
+it claim "$(echo "$claimed" | cut -d'|' -f1-3,5-)" '1|0|1|2|f|\x7769746e6573732030|||0'
 token=$(echo "$claimed" | cut -d'|' -f4)
 it heartbeat "$(run heartbeat "(5, array['$token']::uuid[], 60000)")" "$token"
 it release "$(run release "(1, 0, '$token', 'why', 0)")" t
-token=$(run claim "(5, '{2}', 60000, 4)" | cut -d'|' -f4)
+token=$(run claim "(5, '{2}', 60000, 4, '{}', '{}', '{}', '{}')" | cut -d'|' -f4)
 it fail "$(run fail "(1, 0, '$token', 'device_fault', 'text', true, false, '{}', '{}', '{}', '{}')")" retry
 it 'wake, too early' "$(run wake_due)" 0
 sql -c 'update proverq.partition set due_at = now(), avoid_until = null' # the only other device would be waited for
 it wake "$(run wake_due)" 1
-token=$(run claim "(5, '{2}', 60000, 4)" | cut -d'|' -f4)
+token=$(run claim "(5, '{2}', 60000, 4, '{}', '{}', '{}', '{}')" | cut -d'|' -f4)
 it complete "$(run complete "(1, 0, '$token', '{}', '[]', null, '{10}', '{0}', array[now()], '{7}')")" t
 it finalize "$(run finalize_next)" '1|1|proverq.job.finished'
 it 'rescue expired' "$(run rescue_expired)" 0

@@ -5,3 +5,4 @@
 \echo ':webhooks  the latest deliveries        :steps     how long each step takes'
 \echo ':busy      devices, second by second    :gaps      what the devices waited for'
 \echo ':workers   what the GPU workers did     :longest   the longest times in which a device did nothing'
+\echo ':alerts    what needs attention'

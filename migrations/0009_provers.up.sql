@@ -24,4 +24,4 @@ comment on table proverq.device_quarantine is 'Devices that failed again and aga
 comment on column proverq.device_quarantine.faults is 'How often it has failed in a row.';
 comment on column proverq.device_quarantine.reason is 'How it failed last.';
 
-insert into proverq.schema_migration (version, name, breaking) values (10, 'provers', false);
+insert into proverq.schema_migration (version, name, breaking, checksum) values (9, 'provers', false, '880973b624078e7ebe43cded8ffe16016db173d863eab603ca270455af92f3c8');
