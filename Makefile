@@ -66,6 +66,11 @@ $(SVC_LIB): $(SVC_OBJ)
 	@rm -f $@
 	$(AR) rcs $@ $^
 
+# A build with CUDA is not one without: what was compiled otherwise is compiled again.
+$(B)/with-cuda-$(CUDA):
+	@mkdir -p $(@D) && rm -f $(B)/with-cuda-* && touch $@
+$(B)/gpu/prover.o: $(B)/with-cuda-$(CUDA)
+
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CUDA_DEFS) $(CFLAGS) -MMD -MP -c -o $@ $<
