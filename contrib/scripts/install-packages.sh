@@ -8,7 +8,8 @@
 #   check   also test it: Check, GMP, node and npm, linters, valgrind
 #
 # When nothing is missing it does nothing and uses no network. Without the rights to install, it names what to ask for.
-# A PostgreSQL server that it installs gets no cluster and no running service: the demo and the tests start their own.
+# A PostgreSQL server that it installs gets no cluster and no running service, pgbouncer none either: the demo and the tests start
+# their own.
 set -euo pipefail
 
 packages_of() {
@@ -25,7 +26,7 @@ for argument in "$@"; do
     case $argument in
     build | demo | check) groups+=("$argument") ;;
     --list) list=yes ;;
-    *) sed -n '2,11s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
+    *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
     esac
 done
 [ ${#groups[@]} -gt 0 ] || groups=(build demo check)
@@ -88,6 +89,14 @@ no_cluster() {
         "${as_root[@]}" tee /etc/postgresql-common/createcluster.d/proverq.conf >/dev/null
 }
 
+# Debian's pgbouncer starts a service; the tests start one of their own.
+no_pooler() {
+    "${as_root[@]}" systemctl disable --now pgbouncer || {
+        "${as_root[@]}" service pgbouncer stop
+        "${as_root[@]}" update-rc.d pgbouncer disable
+    }
+}
+
 echo "installing: ${missing[*]}"
 apt update
 if [[ " ${missing[*]} " == *" postgresql "* ]]; then no_cluster; fi
@@ -95,3 +104,4 @@ apt install -y --no-install-recommends "${missing[@]}"
 if [[ " ${missing[*]} " == *" postgresql "* ]]; then
     "${as_root[@]}" rm -f /etc/postgresql-common/createcluster.d/proverq.conf
 fi
+if [[ " ${missing[*]} " == *" pgbouncer "* ]]; then no_pooler >/dev/null 2>&1 || true; fi
