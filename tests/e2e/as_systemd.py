@@ -99,9 +99,12 @@ def main():
     child = subprocess.Popen(sys.argv[3:], env=environment, preexec_fn=lambda: confine(code))
     signal.signal(signal.SIGTERM, lambda number, frame: child.send_signal(number))
     notices.settimeout(0.2)
-    while child.poll() is None:
+    is_over = False
+    while not is_over:
+        is_over = child.poll() is not None  # what it said before its end is still to be read
         try:
-            print(notices.recv(4096).decode(), flush=True)
+            while True:
+                print(notices.recv(4096).decode(), flush=True)
         except TimeoutError:
             pass
     os.unlink(path)
