@@ -1,0 +1,66 @@
+create or replace function proverq.webhook_id(delivery_id uuid) returns text
+language sql immutable
+set search_path = pg_catalog, proverq, pg_temp
+as $$
+    select 'msg_' || replace(delivery_id::text, '-', '')
+$$;
+comment on function proverq.webhook_id(uuid) is 'The header webhook-id of a delivery.';
+
+create or replace function proverq.redeliver(webhook_id text) returns void
+language plpgsql security definer
+set search_path = pg_catalog, proverq, pg_temp
+as $$
+declare
+    id constant uuid := case when webhook_id ~ '^(msg_)?[0-9a-f]{32}$' then replace(webhook_id, 'msg_', '')::uuid end;
+    endpoint webhook_endpoint;
+begin
+    select e.* into endpoint
+    from webhook_delivery d
+    join webhook_endpoint e using (endpoint_id)
+    left join job j using (job_seq)
+    where d.delivery_id = id and may_change(coalesce(j.submitter, e.submitter));
+    if not found then
+        raise undefined_object using
+            message = format('there is no webhook %s of yours', coalesce(quote_literal(webhook_id), 'NULL')),
+            hint = 'select webhook_id, event, job_seq, state from proverq.deliveries;';
+    elsif endpoint.disabled_at is not null then
+        raise object_not_in_prerequisite_state using
+            message = format('webhook endpoint %s is disabled', quote_ident(endpoint.name)),
+            detail = coalesce(endpoint.disabled_reason, 'No reason was given.'),
+            hint = format('select proverq.enable_webhook_endpoint(%s);', quote_literal(endpoint.name));
+    end if;
+    -- An attempt under way is left to end; it may be the one that delivers.
+    update webhook_delivery d
+    set state = 'pending', token = null, next_attempt_at = clock_timestamp(), attempts_before = d.attempts
+    where d.delivery_id = id and (d.token is null or d.next_attempt_at <= clock_timestamp());
+    perform pg_notify('proverq_finalize', '');
+end
+$$;
+comment on function proverq.redeliver(text) is
+    'Sends a webhook once more, at once, whatever came of it, under the same id and with the same bytes; the schedule begins anew.';
+
+create or replace function proverq.redeliver_failed(endpoint text, since timestamptz) returns int
+language plpgsql security definer
+set search_path = pg_catalog, proverq, pg_temp
+as $$
+declare
+    e webhook_endpoint;
+    n int;
+begin
+    select w.* into e from webhook_endpoint w where w.endpoint_id = webhook_endpoint_id(endpoint);
+    if e.disabled_at is not null then
+        raise object_not_in_prerequisite_state using
+            message = format('webhook endpoint %s is disabled', quote_ident(e.name)),
+            detail = coalesce(e.disabled_reason, 'No reason was given.'),
+            hint = format('select proverq.enable_webhook_endpoint(%s);', quote_literal(endpoint));
+    end if;
+    update webhook_delivery d
+    set state = 'pending', token = null, next_attempt_at = clock_timestamp(), attempts_before = d.attempts
+    where d.endpoint_id = e.endpoint_id and d.state = 'failed' and d.created_at >= since;
+    get diagnostics n = row_count;
+    perform pg_notify('proverq_finalize', '');
+    return n;
+end
+$$;
+comment on function proverq.redeliver_failed(text, timestamptz) is
+    'Sends again what an endpoint was not told since then: webhooks written after that time that have failed. Gives how many.';

@@ -1,0 +1,2 @@
+-- Takes away the leases that have expired; gives how many.
+select proverq.rescue_expired()

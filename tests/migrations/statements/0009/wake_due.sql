@@ -1,0 +1,2 @@
+-- Partitions whose backoff is over become ready; gives how many.
+select proverq.wake_due()
