@@ -12,7 +12,7 @@ direct=$PROVERQ_DATABASE
 port=0
 
 # pgbouncer refuses to run as root.
-as_nobody() { if [ "$(id -u)" = 0 ]; then setpriv --reuid=nobody --regid="$(id -g nobody)" --clear-groups "$@"; else "$@"; fi; }
+as_nobody() { if [ "$(id -u)" = 0 ]; then exec setpriv --reuid=nobody --regid="$(id -g nobody)" --clear-groups "$@"; else exec "$@"; fi; } # begin runs it in a process of its own
 
 begin_pgbouncer() {
     local host_port password
