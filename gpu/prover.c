@@ -1,11 +1,12 @@
 #include "gpu/backend.h"
 
+#include "gpu/monotonic.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
 static const struct {
     const char *name, *meaning;
@@ -31,12 +32,6 @@ static const char *const activity_kinds[ACTIVITY_KIND_COUNT] = {
 
 const char *activity_kind_name(enum activity_kind kind) {
     return activity_kinds[kind];
-}
-
-static int64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
 /* --- devices --- */
@@ -145,7 +140,7 @@ const char *device_activity_source(const struct device *device) {
 
 enum err device_activity_drain(struct device *device, bool is_last, struct activity_interval **out,
                                size_t *n, int64_t *until_ns, struct error *error) {
-    int64_t now = now_ns();
+    int64_t now = monotonic_ns();
     if (device->has_records) device->backend->activity_flush();
     *until_ns = is_last ? now : activity_settled(device->activity, now);
     return activity_reduce(device->activity, *until_ns, out, n, error);
@@ -239,7 +234,7 @@ int64_t prove_slot_ns(const struct pending *pending) {
 
 /* The device's part of a proof, where the device keeps no records of its own. */
 static void note_spans(struct device *device, const struct prove_span *spans, size_t n) {
-    int64_t now = now_ns();
+    int64_t now = monotonic_ns();
     if (!device->activity || device->has_records) return;
     for (size_t i = 0; i < n; i++)
         if (spans[i].step != PROVE_STEP_FINISH)

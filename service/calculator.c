@@ -1,5 +1,7 @@
 #include "service/calculator.h"
 
+#include "gpu/monotonic.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -25,7 +27,7 @@ enum {
     FDS_FREE_FROM = 20,
 };
 
-static const uint64_t no_deadline = UINT64_MAX;
+static const int64_t no_deadline = INT64_MAX;
 
 struct process {
     struct process *next;
@@ -34,14 +36,8 @@ struct process {
     int socket, memory, log; /* log: what a program prints */
     uint8_t *shared;         /* mapped for a calculator in WebAssembly only */
     size_t shared_bytes;
-    uint64_t idle_ms; /* since when */
+    int64_t idle_ms; /* since when */
 };
-
-static uint64_t now_ms(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 const char *calculator_machine(void) {
     static struct utsname name;
@@ -220,7 +216,7 @@ fail:
 struct talk {
     struct process *process;
     const struct calculator_limits *limits;
-    uint64_t deadline_ms;
+    int64_t deadline_ms;
     int cancel_fd;
 };
 
@@ -234,9 +230,9 @@ static enum err too_slow(const struct talk *talk, struct error *error) {
 static enum err wait_for(const struct talk *talk, short events, struct error *error) {
     struct pollfd fds[2] = {{talk->process->socket, events, 0}, {talk->cancel_fd, POLLIN, 0}};
     for (;;) {
-        uint64_t now = now_ms();
+        int64_t now = monotonic_ms();
         if (now >= talk->deadline_ms) return too_slow(talk, error);
-        uint64_t left = talk->deadline_ms - now;
+        int64_t left = talk->deadline_ms - now;
         int n = poll(fds, 2, left > INT32_MAX ? INT32_MAX : (int)left);
         if (n < 0 && errno != EINTR) return error_set(error, ERR_INTERNAL, "poll failed");
         if (n > 0 && fds[1].revents)
@@ -359,7 +355,7 @@ fail:
 static enum err greet(struct process *process, const struct calculator_limits *limits,
                       int cancel_fd, struct error *error) {
     struct calculator_limits patient = {START_MS, limits->memory_bytes};
-    struct talk talk = {process, &patient, now_ms() + START_MS, cancel_fd};
+    struct talk talk = {process, &patient, monotonic_ms() + START_MS, cancel_fd};
     struct calculator_reply reply;
     return receive_reply(&talk, &reply, error);
 }
@@ -372,7 +368,7 @@ enum err calculator_examine(const char *path, const struct calculator_limits *li
     enum err rc;
     TRY(process_start(&calculator, limits->memory_bytes, &process, error));
     TRY(greet(process, limits, -1, error));
-    struct talk talk = {process, limits, now_ms() + limits->timeout_ms, -1};
+    struct talk talk = {process, limits, monotonic_ms() + limits->timeout_ms, -1};
     TRY(ask(&talk, CALCULATOR_FACTS, "", 0, error));
     TRY(receive_reply(&talk, &reply, error));
     out->facts = reply.facts;
@@ -407,7 +403,7 @@ struct calculators {
 };
 
 /* With the mutex held. */
-static struct process *take_idle(struct calculators *all, const int64_t *id, uint64_t before_ms) {
+static struct process *take_idle(struct calculators *all, const int64_t *id, int64_t before_ms) {
     for (struct process **at = &all->idle; *at; at = &(*at)->next) {
         struct process *process = *at;
         if ((id && process->id != *id) || process->idle_ms > before_ms) continue;
@@ -428,7 +424,7 @@ static void fulfil(struct calculators *all, struct order *order) {
 }
 
 static void end_idle(struct calculators *all) {
-    uint64_t now = now_ms();
+    int64_t now = monotonic_ms();
     struct process *process;
     while (now > IDLE_MS && (process = take_idle(all, NULL, now - IDLE_MS)) != NULL) {
         all->n--;
@@ -543,7 +539,7 @@ static enum err acquire(struct calculators *all, const struct calculator *calcul
 
 static void put_back(struct calculators *all, struct process *process) {
     struct process **last = &all->idle;
-    process->idle_ms = now_ms();
+    process->idle_ms = monotonic_ms();
     pthread_mutex_lock(&all->mutex);
     while (*last)
         last = &(*last)->next;
@@ -600,7 +596,7 @@ static enum err wait_for_program(const struct talk *talk, struct error *error) {
         if (waitid(P_PID, (id_t)process->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0)
             TRY(error_set(error, ERR_INTERNAL, "waitid failed"));
         if ((pid = info.si_pid) != 0) break;
-        if (now_ms() >= talk->deadline_ms) TRY(too_slow(talk, error));
+        if (monotonic_ms() >= talk->deadline_ms) TRY(too_slow(talk, error));
         if (poll(&cancel, 1, 0) > 0)
             TRY(error_set(error, ERR_LOST_LEASE, "the witness is not wanted any more"));
         (void)nanosleep(&tick, NULL);
@@ -649,7 +645,8 @@ enum err calculators_compute(struct calculators *all, const struct calculator *c
     struct process *process = NULL;
     enum err rc = acquire(all, calculator, cancel_fd, &process, error);
     if (rc == ERR_NONE) {
-        struct talk talk = {process, &all->limits, now_ms() + all->limits.timeout_ms, cancel_fd};
+        struct talk talk = {process, &all->limits, monotonic_ms() + all->limits.timeout_ms,
+                            cancel_fd};
         rc = is_wasm ? compute_wasm(&talk, inputs, size, buffer, error)
                      : compute_program(&talk, inputs, size, buffer, error);
     }

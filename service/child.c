@@ -1,4 +1,5 @@
 #include "service/child.h"
+#include "gpu/monotonic.h"
 #include "service/log.h"
 #include "service/probe.h"
 #include "service/report.h"
@@ -10,14 +11,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-
-int64_t child_now_ms(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 /* --- starting --- */
 
@@ -26,7 +20,7 @@ static void has_started(struct child *child, pid_t pid, int report_fd, bool is_p
     child->is_probe = is_probe;
     child->is_ready = child->was_silent = false;
     child->report_fd = report_fd;
-    child->started_ms = child->heard_ms = child_now_ms();
+    child->started_ms = child->heard_ms = monotonic_ms();
     child->words[0] = '\0';
     child->n_words = 0;
     (void)fcntl(report_fd, F_SETFL, O_NONBLOCK);
@@ -108,7 +102,7 @@ void child_hear(struct child *child) {
     char bytes[512];
     ssize_t n = 0;
     while (child->report_fd >= 0 && (n = read(child->report_fd, bytes, sizeof bytes)) > 0) {
-        child->heard_ms = child_now_ms();
+        child->heard_ms = monotonic_ms();
         for (ssize_t i = 0; i < n; i++) {
             if (bytes[i] == '\n' && !child->is_probe)
                 take_line(child);

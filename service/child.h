@@ -51,7 +51,4 @@ void child_end(struct child *child, int status);
 /* Whether the way in which a prover ended, its status and its words, makes its device a suspect. */
 bool child_blames_device(const struct child *child, int status);
 
-/* CLOCK_MONOTONIC, in milliseconds. */
-int64_t child_now_ms(void);
-
 #endif

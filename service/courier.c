@@ -3,13 +3,13 @@
 #include "service/db.h"
 #include "service/log.h"
 #include "service/recover.h"
+#include "service/thread.h"
 #include "service/webhook.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -210,17 +210,6 @@ static enum err open_client(struct courier *c, struct error *error) {
     return webhook_client_open(&settings, &c->client, error);
 }
 
-static enum err start_thread(struct courier *c, struct error *error) {
-    sigset_t all, old;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
-    int failed = pthread_create(&c->thread, NULL, run, c);
-    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-    c->is_started = !failed;
-    if (!failed) return ERR_NONE;
-    return error_set(error, ERR_INTERNAL, "cannot start a thread: %s", strerror(failed));
-}
-
 enum err courier_start(const struct options *options, const char *application, void (*on_end)(void),
                        struct courier **out, struct error *error) {
     enum err rc;
@@ -231,7 +220,8 @@ enum err courier_start(const struct options *options, const char *application, v
     c->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (c->stop_fd < 0) TRY(error_set(error, ERR_INTERNAL, "eventfd: %s", strerror(errno)));
     TRY(open_client(c, error));
-    TRY(start_thread(c, error));
+    TRY(thread_start(&c->thread, run, c, error));
+    c->is_started = true;
     *out = c;
     return ERR_NONE;
 fail:

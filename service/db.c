@@ -1,3 +1,4 @@
+#include "gpu/monotonic.h"
 #include "service/db_private.h"
 #include "service/embedded.h"
 #include "service/log.h"
@@ -8,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
 enum {
     ANSWER_GRACE_MS = 10000, /* beyond the statement timeout, for the network */
@@ -33,12 +33,6 @@ struct db {
     size_t n_channels;
     const char *script; /* what db_script runs now */
 };
-
-static int64_t now_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* --- errors --- */
 
@@ -123,7 +117,7 @@ static void on_notice(void *arg, const PGresult *notice) {
 static enum err wait_socket(struct db *db, const char *what, short events, int wake_fd,
                             int64_t deadline, struct error *error) {
     struct pollfd fds[2] = {{PQsocket(db->connection), events, 0}, {wake_fd, POLLIN, 0}};
-    int64_t left = deadline < 0 ? -1 : deadline - now_ms();
+    int64_t left = deadline < 0 ? -1 : deadline - monotonic_ms();
     if (deadline >= 0 && left < 0) return lost(db, what, "no answer in time", error);
     int n = poll(fds, wake_fd < 0 ? 1 : 2, (int)left);
     if (n < 0 && errno != EINTR) return lost(db, what, strerror(errno), error);
@@ -133,7 +127,7 @@ static enum err wait_socket(struct db *db, const char *what, short events, int w
 
 static int64_t answer_deadline(const struct db *db) {
     uint32_t timeout = db->settings.statement_timeout_ms;
-    return timeout ? now_ms() + timeout + ANSWER_GRACE_MS : -1;
+    return timeout ? monotonic_ms() + timeout + ANSWER_GRACE_MS : -1;
 }
 
 /* Takes one result, NULL at the end of a command's. */
@@ -257,7 +251,7 @@ fail:
 /* --- connecting --- */
 
 static enum err finish_connecting(struct db *db, int wake_fd, struct error *error) {
-    int64_t deadline = now_ms() + db_target_timeout_ms(db->target);
+    int64_t deadline = monotonic_ms() + db_target_timeout_ms(db->target);
     PostgresPollingStatusType state = PGRES_POLLING_WRITING;
     enum err rc = ERR_NONE;
     while (state != PGRES_POLLING_OK) {
@@ -373,7 +367,7 @@ static bool back_off(struct db *db, int wake_fd, int64_t until, const struct err
     db->wait_ms = db->wait_ms * 2 < BACKOFF_MOST_MS ? db->wait_ms * 2 : BACKOFF_MOST_MS;
     if (db->wait_ms < BACKOFF_FIRST_MS) db->wait_ms = BACKOFF_FIRST_MS;
     uint32_t ms = jitter(db->wait_ms);
-    int64_t left = until - now_ms();
+    int64_t left = until - monotonic_ms();
     log_warn("no connection to the database; it will be tried again",
              log_text("error", error->text), log_number("wait_ms", ms));
     if (left >= ms) return sleep_awake(wake_fd, ms);
@@ -382,14 +376,14 @@ static bool back_off(struct db *db, int wake_fd, int64_t until, const struct err
 }
 
 static enum err reconnect(struct db *db, int wake_fd, int64_t until, struct error *error) {
-    bool was_short = db->connected_ms && now_ms() - db->connected_ms < SETTLED_MS;
+    bool was_short = db->connected_ms && monotonic_ms() - db->connected_ms < SETTLED_MS;
     if (!was_short && db->connected_ms) db->wait_ms = 0;
     error_set(error, ERR_CONNECTION, "the connection was lost as soon as it was made");
     if (was_short && back_off(db, wake_fd, until, error)) return ERR_CONNECTION;
     for (bool has_failed = was_short;; has_failed = true) {
         enum err rc = connect_once(db, wake_fd, true, error);
         if (rc == ERR_NONE && has_failed) log_info("connected to the database");
-        if (rc == ERR_NONE) db->connected_ms = now_ms();
+        if (rc == ERR_NONE) db->connected_ms = monotonic_ms();
         if (rc != ERR_CONNECTION && rc != ERR_DATABASE) return rc;
         db->connected_ms = 0;
         if (back_off(db, wake_fd, until, error)) return rc;
@@ -434,7 +428,7 @@ enum err db_reconnect(struct db *db, int wake_fd, struct error *error) {
 }
 
 enum err db_reconnect_within(struct db *db, int wake_fd, uint32_t limit_ms, struct error *error) {
-    return reconnect(db, wake_fd, now_ms() + limit_ms, error);
+    return reconnect(db, wake_fd, monotonic_ms() + limit_ms, error);
 }
 
 /* --- running --- */
@@ -628,13 +622,13 @@ static bool take_notifications(PGconn *connection) {
 
 enum err db_wait(struct db *db, int wake_fd, int timeout_ms, enum db_wake *out,
                  struct error *error) {
-    int64_t deadline = timeout_ms < 0 ? -1 : now_ms() + timeout_ms;
+    int64_t deadline = timeout_ms < 0 ? -1 : monotonic_ms() + timeout_ms;
     if (!db->connection) return not_connected("waiting", error);
     for (;;) {
         struct pollfd fds[2] = {{PQsocket(db->connection), POLLIN, 0}, {wake_fd, POLLIN, 0}};
         *out = DB_WAKE_NOTIFIED;
         if (take_notifications(db->connection)) return ERR_NONE;
-        int64_t left = deadline < 0 ? -1 : deadline - now_ms();
+        int64_t left = deadline < 0 ? -1 : deadline - monotonic_ms();
         int n = poll(fds, 2, (int)(deadline >= 0 && left < 0 ? 0 : left));
         if (n < 0 && errno != EINTR) return lost(db, "waiting", strerror(errno), error);
         *out = DB_WAKE_FD;

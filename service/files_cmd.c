@@ -3,6 +3,7 @@
 #include "gpu/atomic_file.h"
 #include "gpu/keycheck.h"
 #include "gpu/mapped_file.h"
+#include "gpu/monotonic.h"
 #include "gpu/prover.h"
 #include "gpu/setup.h"
 #include "gpu/verify.h"
@@ -13,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 /* --- output --- */
@@ -100,29 +100,23 @@ struct proving {
     char device[200]; /* name and description */
 };
 
-static int64_t now_ns(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 static enum err prove_on(const char *spec, unsigned threads, struct proving *p,
                          struct error *error) {
     struct device *device = NULL;
     struct key *key = NULL;
     struct pending *pending = NULL;
     const struct scalar *values = p->wtns->values;
-    int64_t start = now_ns();
+    int64_t start = monotonic_ns();
     enum err rc;
     TRY(device_open(spec, threads, &device, error));
     (void)snprintf(p->device, sizeof p->device, "%s (%s)", device_name(device),
                    device_description(device));
     TRY(key_load(device, p->zkey, &key, error));
-    p->load_ns = now_ns() - start;
-    start = now_ns();
+    p->load_ns = monotonic_ns() - start;
+    start = monotonic_ns();
     TRY(prove_start(key, &values, 1, &pending, error));
     TRY(prove_finish(pending, &p->proof, p->spans, &p->n_spans, error));
-    p->prove_ns = now_ns() - start;
+    p->prove_ns = monotonic_ns() - start;
 fail:
     key_free(key);
     if (device) device_close(device);

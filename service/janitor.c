@@ -1,17 +1,17 @@
 #include "service/janitor.h"
 
+#include "gpu/monotonic.h"
 #include "service/db.h"
 #include "service/log.h"
 #include "service/recover.h"
+#include "service/thread.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 static const struct db_statement rescue_expired = {"rescue_expired", "", "i"};
@@ -40,12 +40,6 @@ struct janitor {
     enum err rc;    /* how the thread ended; valid once it was joined */
     struct error error;
 };
-
-static int64_t now_ms(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 /* Runs a statement that gives a count. */
 static enum err run_counted(struct db *db, const struct db_statement *statement,
@@ -85,7 +79,7 @@ static enum err delete_old(struct janitor *j, struct db *db, struct error *error
     TRY(run_counted(db, &prune, DB_PARAMS(db_int(PRUNE_ROWS)), &deleted, error));
     j->pruned += deleted;
     if (deleted > 0) {
-        j->next_prune_ms = now_ms() + PRUNE_PAUSE_MS;
+        j->next_prune_ms = monotonic_ms() + PRUNE_PAUSE_MS;
         return ERR_NONE;
     }
     if (j->pruned > 0)
@@ -97,7 +91,7 @@ fail:
 
 /* The next time is set before: a statement that is refused is not repeated at once. */
 static enum err do_what_is_due(struct janitor *j, struct db *db, struct error *error) {
-    int64_t now = now_ms();
+    int64_t now = monotonic_ms();
     enum err rc = ERR_NONE;
     if (now >= j->next_sweep_ms) {
         j->next_sweep_ms = now + SWEEP_MS;
@@ -118,7 +112,7 @@ fail:
 static void wait_for_next(const struct janitor *j) {
     struct pollfd stop = {j->stop_fd, POLLIN, 0};
     int64_t next = j->next_sweep_ms < j->next_prune_ms ? j->next_sweep_ms : j->next_prune_ms;
-    int64_t wait = next - now_ms();
+    int64_t wait = next - monotonic_ms();
     if (wait > 0) (void)poll(&stop, 1, wait < SWEEP_MS ? (int)wait : SWEEP_MS);
 }
 
@@ -156,17 +150,6 @@ fail:
     return NULL;
 }
 
-static enum err start_thread(struct janitor *j, struct error *error) {
-    sigset_t all, old;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
-    int failed = pthread_create(&j->thread, NULL, run, j);
-    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-    j->is_started = !failed;
-    if (!failed) return ERR_NONE;
-    return error_set(error, ERR_INTERNAL, "cannot start a thread: %s", strerror(failed));
-}
-
 enum err janitor_start(const struct options *options, const char *application, void (*on_end)(void),
                        struct janitor **out, struct error *error) {
     enum err rc;
@@ -176,7 +159,8 @@ enum err janitor_start(const struct options *options, const char *application, v
         .options = options, .application = application, .on_end = on_end, .stop_fd = -1};
     j->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (j->stop_fd < 0) TRY(error_set(error, ERR_INTERNAL, "eventfd: %s", strerror(errno)));
-    TRY(start_thread(j, error));
+    TRY(thread_start(&j->thread, run, j, error));
+    j->is_started = true;
     *out = j;
     return ERR_NONE;
 fail:

@@ -1,5 +1,7 @@
 #include "service/migrate_run.h"
 
+#include "gpu/monotonic.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,12 +17,6 @@ enum {
     PAUSE_MOST_MS = 3000,
     ALONE_POLL_MS = 100,
 };
-
-static int64_t now_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static void sleep_ms(int64_t ms) {
     struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = (ms % 1000) * 1000000};
@@ -52,7 +48,7 @@ static enum err not_alone(struct error *error) {
 
 /* Begins a transaction that no other migration runs beside. */
 static enum err begin_alone(struct db *db, uint32_t lock_timeout_ms, struct error *error) {
-    int64_t until = now_ms() + DB_LOCK_TIMEOUT_MS;
+    int64_t until = monotonic_ms() + DB_LOCK_TIMEOUT_MS;
     char sql[60];
     bool is_alone = false;
     enum err rc;
@@ -62,7 +58,7 @@ static enum err begin_alone(struct db *db, uint32_t lock_timeout_ms, struct erro
         TRY(try_alone(db, "pg_try_advisory_xact_lock", &is_alone, error));
         if (is_alone) return db_script(db, "lock_timeout", sql, error);
         db_rollback(db);
-        if (now_ms() > until) return not_alone(error);
+        if (monotonic_ms() > until) return not_alone(error);
         sleep_ms(ALONE_POLL_MS);
     }
 fail:
@@ -70,13 +66,13 @@ fail:
 }
 
 static enum err stay_alone(struct db *db, struct error *error) {
-    int64_t until = now_ms() + DB_LOCK_TIMEOUT_MS;
+    int64_t until = monotonic_ms() + DB_LOCK_TIMEOUT_MS;
     bool is_alone = false;
     enum err rc;
     for (;;) {
         TRY(try_alone(db, "pg_try_advisory_lock", &is_alone, error));
         if (is_alone) return ERR_NONE;
-        if (now_ms() > until) return not_alone(error);
+        if (monotonic_ms() > until) return not_alone(error);
         sleep_ms(ALONE_POLL_MS);
     }
 fail:
@@ -333,7 +329,7 @@ static void say_who(const struct blocker *who, char said[300], int64_t left_ms) 
 
 static enum err run_patiently(struct db *db, const struct migrations *all, int target,
                               uint32_t lock_wait_ms, bool *done, struct error *error) {
-    int64_t until = now_ms() + lock_wait_ms;
+    int64_t until = monotonic_ms() + lock_wait_ms;
     struct blocker who = {.text = ""};
     char said[300] = "";
     enum err rc;
@@ -342,7 +338,7 @@ static enum err run_patiently(struct db *db, const struct migrations *all, int t
                        who.is_autovacuum ? AUTOVACUUM_LOCK_TIMEOUT_MS : LOCK_TIMEOUT_MS, done,
                        error);
         if (!was_blocked(db, rc)) return rc;
-        int64_t left = until - now_ms(), pause = (int64_t)attempt * PAUSE_MS;
+        int64_t left = until - monotonic_ms(), pause = (int64_t)attempt * PAUSE_MS;
         TRY(find_blocker(db, &who, error));
         if (left <= 0) return give_up(who.text, lock_wait_ms, error);
         say_who(&who, said, left);

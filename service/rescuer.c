@@ -2,6 +2,7 @@
 #include "service/db.h"
 #include "service/log.h"
 #include "service/migrate.h"
+#include "service/thread.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -142,13 +143,12 @@ enum err rescuer_open(const struct options *options, struct rescuer **out, struc
     (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     (void)pthread_cond_init(&r->changed, &attributes);
     (void)pthread_condattr_destroy(&attributes);
-    int failed = pthread_create(&r->thread, NULL, rescuer_main, r);
-    if (failed) {
+    enum err rc = thread_start(&r->thread, rescuer_main, r, error);
+    if (rc)
         free(r);
-        return error_set(error, ERR_INTERNAL, "cannot start a thread: %s", strerror(failed));
-    }
-    *out = r;
-    return ERR_NONE;
+    else
+        *out = r;
+    return rc;
 }
 
 void rescuer_close(struct rescuer *r) {

@@ -1,5 +1,6 @@
 #include "service/supervisor.h"
 
+#include "gpu/monotonic.h"
 #include "gpu/prover.h"
 #include "service/budget.h"
 #include "service/child.h"
@@ -166,7 +167,7 @@ static void probe_ended(struct supervisor *s, struct child *child, int status) {
     if (probe_result(child->device, status, child->words, &error) != ERR_NONE) {
         (void)snprintf(child->words, sizeof child->words, "%s", error.text);
         blame_device(s, child, false);
-        child->restart_ms = child_now_ms() + restart_wait_ms(child);
+        child->restart_ms = monotonic_ms() + restart_wait_ms(child);
         log_error("a device does not work", log_text("device", child->device),
                   log_text("error", error.text), log_number("faults", child->faults),
                   log_number("again_in_s", restart_wait_ms(child) / 1000));
@@ -181,7 +182,7 @@ static void probe_ended(struct supervisor *s, struct child *child, int status) {
 
 static void child_ended(struct supervisor *s, struct child *child, int status) {
     bool in_order = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    int64_t lived = child_now_ms() - child->started_ms;
+    int64_t lived = monotonic_ms() - child->started_ms;
     pid_t pid = child->pid;
     child_end(child, status);
     if (*child->device && !in_order) rescuer_rescue(s->rescuer, &child->instance);
@@ -194,7 +195,7 @@ static void child_ended(struct supervisor *s, struct child *child, int status) {
     if (*child->device && child_blames_device(child, status))
         blame_device(s, child, lived > FAULTLESS_MS);
     int64_t wait = restart_wait_ms(child);
-    child->restart_ms = child_now_ms() + wait;
+    child->restart_ms = monotonic_ms() + wait;
     log_error(
         child->failures >= FAILURES_SHOWN ? "a child keeps failing at its start" : "a child ended",
         log_text("role", child->role), log_text("device", child->device), log_number("pid", pid),
@@ -219,12 +220,12 @@ static void start_due(struct supervisor *s) {
     for (size_t i = 0; i < s->n_children; i++) {
         struct error error;
         struct child *child = &s->children[i];
-        if (child->pid > 0 || child_now_ms() < child->restart_ms || s->stops > 0) continue;
+        if (child->pid > 0 || monotonic_ms() < child->restart_ms || s->stops > 0) continue;
         enum err rc = child->is_suspect ? child_start_probe(child, &error)
                                         : child_start(child, &setting, &error);
         if (rc == ERR_NONE) continue;
         child->failures++;
-        child->restart_ms = child_now_ms() + restart_wait_ms(child);
+        child->restart_ms = monotonic_ms() + restart_wait_ms(child);
         log_error("a child cannot be started", log_text("role", child->role),
                   log_text("error", error.text));
     }
@@ -237,7 +238,7 @@ static int64_t watchdog_ms(const struct supervisor *s) {
 }
 
 static int64_t silent_ms(const struct child *child) {
-    return child->pid > 0 && !child->is_probe ? child_now_ms() - child->heard_ms : 0;
+    return child->pid > 0 && !child->is_probe ? monotonic_ms() - child->heard_ms : 0;
 }
 
 /* A child that says nothing is killed and replaced. Before that, and if it cannot even be killed
@@ -252,7 +253,7 @@ static void end_silent(struct supervisor *s) {
     for (size_t i = 0; i < s->n_children; i++) {
         struct child *child = &s->children[i];
         bool is_late = child->is_probe && child->pid > 0
-                           ? child_now_ms() - child->started_ms > PROBE_MS
+                           ? monotonic_ms() - child->started_ms > PROBE_MS
                            : silent_ms(child) > watchdog_ms(s) * 2 / 3;
         if (!is_late || child->was_silent) continue;
         log_error("a child hangs and is killed", log_text("role", child->role),
@@ -304,9 +305,9 @@ static void tell_systemd(struct supervisor *s) {
         notify_send(&s->notify, "READY=1");
         log_info("ready");
     }
-    if (s->notify.watchdog_ms && child_now_ms() - s->fed_ms >= s->notify.watchdog_ms / 4 &&
+    if (s->notify.watchdog_ms && monotonic_ms() - s->fed_ms >= s->notify.watchdog_ms / 4 &&
         !is_one_silent(s)) {
-        s->fed_ms = child_now_ms();
+        s->fed_ms = monotonic_ms();
         notify_send(&s->notify, "WATCHDOG=1");
     }
 }
@@ -358,7 +359,7 @@ static void stop_finalizer(struct supervisor *s, bool *is_told) {
 }
 
 static int poll_timeout(const struct supervisor *s) {
-    int64_t next = LOOP_MS, now = child_now_ms(), feed = s->notify.watchdog_ms / 4;
+    int64_t next = LOOP_MS, now = monotonic_ms(), feed = s->notify.watchdog_ms / 4;
     for (size_t i = 0; i < s->n_children; i++)
         if (s->children[i].pid == 0 && s->stops == 0 && s->children[i].restart_ms - now < next)
             next = s->children[i].restart_ms - now;

@@ -1,18 +1,20 @@
 #include "service/timing.h"
+
+#include "gpu/monotonic.h"
 #include "service/log.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 
-static int64_t read_clock(clockid_t clock) {
+static int64_t wall_ns(void) {
     struct timespec now;
-    clock_gettime(clock, &now);
+    (void)clock_gettime(CLOCK_REALTIME, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 int64_t timing_now(void) {
-    return read_clock(CLOCK_MONOTONIC);
+    return monotonic_ns();
 }
 
 void timing_add(struct timing *timing, enum step step, int16_t worker, int64_t start_ns,
@@ -32,7 +34,7 @@ static int64_t measure_offset(void) {
     int64_t best = 0, best_width = INT64_MAX;
     for (int i = 0; i < 3; i++) {
         int64_t before = timing_now();
-        int64_t wall = read_clock(CLOCK_REALTIME);
+        int64_t wall = wall_ns();
         int64_t width = timing_now() - before;
         if (width >= best_width) continue;
         best_width = width;

@@ -1,5 +1,6 @@
 #include "service/webhook.h"
 
+#include "gpu/monotonic.h"
 #include "service/version.h"
 
 #include <curl/curl.h>
@@ -12,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 enum {
     ANSWER_BYTES_MAX = 1 << 16, /* of headers, and of the body, before the exchange is cut */
@@ -46,12 +46,6 @@ struct webhook_client {
     size_t under_way;
     atomic_bool is_woken;
 };
-
-static int64_t now_ms(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 /* --- signature --- */
 
@@ -417,12 +411,12 @@ fail:
 }
 
 enum err webhook_wait(struct webhook_client *client, int timeout_ms, struct error *error) {
-    int64_t end = now_ms() + timeout_ms;
+    int64_t end = monotonic_ms() + timeout_ms;
     for (;;) {
         int running;
         CURLMcode code = curl_multi_perform(client->multi, &running);
         collect(client);
-        int64_t left = end - now_ms();
+        int64_t left = end - monotonic_ms();
         bool woken = atomic_exchange(&client->is_woken, false);
         if (code == CURLM_OK && (client->ended || woken || left <= 0)) return ERR_NONE;
         if (code == CURLM_OK) code = curl_multi_poll(client->multi, NULL, 0, (int)left, NULL);

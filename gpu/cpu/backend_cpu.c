@@ -5,13 +5,13 @@
 #include "gpu/backend.h"
 
 #include "gpu/cpu/cpu_curve.h"
+#include "gpu/monotonic.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 struct cpu_device {
@@ -36,12 +36,6 @@ struct cpu_pending {
     struct prove_span spans[PROVE_STEP_COUNT];
     size_t n_spans;
 };
-
-static int64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 static struct cpu_device *cpu_device_of(struct device *device) {
     return (struct cpu_device *)device;
@@ -155,19 +149,19 @@ static enum err sum_g1(struct cpu_pending *p, struct pool *pool, enum prove_step
                        const uint8_t *bases, const struct scalar *scalars, size_t n,
                        struct g1_point *out, struct error *error) {
     const struct cpu_curve *curve = cpu_curve(p->base.key->zkey->curve->id);
-    int64_t start = now_ns();
+    int64_t start = monotonic_ns();
     enum err rc = curve->msm_g1(pool, bases, scalars, n, out, error);
-    add_span(p, step, start, now_ns() - start);
+    add_span(p, step, start, monotonic_ns() - start);
     return rc;
 }
 
 static enum err sum_b2(struct cpu_pending *p, struct pool *pool, const struct scalar *witness,
                        struct error *error) {
     const struct zkey *zkey = p->base.key->zkey;
-    int64_t start = now_ns();
+    int64_t start = monotonic_ns();
     enum err rc = cpu_curve(zkey->curve->id)
                       ->msm_g2(pool, zkey->b2, witness, zkey->n_vars, &p->sums.b2, error);
-    add_span(p, PROVE_STEP_MSM_B2, start, now_ns() - start);
+    add_span(p, PROVE_STEP_MSM_B2, start, monotonic_ns() - start);
     return rc;
 }
 
@@ -177,7 +171,7 @@ static enum err sum_h(struct cpu_pending *p, struct pool *pool, const struct sca
     enum err rc;
     const struct cpu_key *key = (const struct cpu_key *)p->base.key;
     const struct zkey *zkey = key->base.zkey;
-    int64_t start = now_ns(), matvec_ns = 0, ntt_ns = 0;
+    int64_t start = monotonic_ns(), matvec_ns = 0, ntt_ns = 0;
     struct scalar *h = calloc(zkey->domain_size, sizeof *h);
     if (!h)
         return error_set(error, ERR_HOST_MEMORY, "no memory for %u scalars of the quotient",
@@ -239,7 +233,7 @@ static enum err cpu_start(struct key *key, const struct scalar *const *witnesses
     p->base.key = key;
     p->blinding = *blinding;
     take_turn(device);
-    p->base.slot_ns = now_ns();
+    p->base.slot_ns = monotonic_ns();
     rc = compute(p, device->pool, witnesses[0], error);
     leave_turn(device);
     if (rc != ERR_NONE) {
@@ -259,10 +253,10 @@ static enum err cpu_wait(struct pending *pending, struct error *error) {
 static enum err cpu_finish(struct pending *base, struct proof *proofs, struct prove_span *spans,
                            size_t *n_spans, struct error *error) {
     struct cpu_pending *p = (struct cpu_pending *)base;
-    int64_t start = now_ns();
+    int64_t start = monotonic_ns();
     (void)error;
     proof_assemble(base->key->zkey, &p->sums, &p->blinding, proofs);
-    add_span(p, PROVE_STEP_FINISH, start, now_ns() - start);
+    add_span(p, PROVE_STEP_FINISH, start, monotonic_ns() - start);
     memcpy(spans, p->spans, p->n_spans * sizeof *spans);
     *n_spans = p->n_spans;
     pending_free(p);

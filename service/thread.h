@@ -1,0 +1,13 @@
+/* Threads beside a process's main one, which takes the signals. */
+#ifndef PROVERQ_THREAD_H
+#define PROVERQ_THREAD_H
+
+#include "gpu/error.h"
+
+#include <pthread.h>
+
+/* Starts `run(argument)` with all signals blocked; the caller joins it. */
+MUST_USE enum err thread_start(pthread_t *thread, void *(*run)(void *), void *argument,
+                               struct error *error);
+
+#endif
