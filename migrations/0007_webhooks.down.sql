@@ -2,6 +2,7 @@
 -- endpoints whose name another submitter uses too get their number behind it.
 drop view if exists proverq.deliveries, proverq.delivery_attempts, proverq.webhook_endpoints;
 drop function if exists proverq.create_webhook_endpoint(text, text, bool), proverq.webhook_endpoint_id(text), proverq.webhook_endpoint_for(text),
+    proverq.require_enabled(proverq.webhook_endpoint, text),
     proverq.webhook_url_check(text), proverq.new_webhook_secret(), proverq.rotate_webhook_secret(text, interval), proverq.set_webhook_url(text, text),
     proverq.disable_webhook_endpoint(text, text), proverq.enable_webhook_endpoint(text), proverq.ping_webhook_endpoint(text),
     proverq.disable_endpoint(int, text), proverq.redeliver(text), proverq.redeliver_failed(text, timestamptz), proverq.claim_deliveries(int, int, int, int),

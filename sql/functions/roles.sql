@@ -142,6 +142,7 @@ as $$
         ('function', 'disable_endpoint', 'execute', ''),
         ('function', 'new_webhook_secret', 'execute', ''),
         ('function', 'webhook_endpoint_id', 'execute', ''),
+        ('function', 'require_enabled', 'execute', ''),
         ('function', 'webhook_endpoint_for', 'execute', ''),
         ('function', 'webhook_url_check', 'execute', ''),
         ('table', 'webhook_delivery', 'select', 'operator producer reader'),

@@ -23,12 +23,8 @@ begin
         raise undefined_object using
             message = format('there is no webhook %s of yours', coalesce(quote_literal(webhook_id), 'NULL')),
             hint = 'select webhook_id, event, job_seq, state from proverq.deliveries;';
-    elsif endpoint.disabled_at is not null then
-        raise object_not_in_prerequisite_state using
-            message = format('webhook endpoint %s is disabled', quote_ident(endpoint.name)),
-            detail = coalesce(endpoint.disabled_reason, 'No reason was given.'),
-            hint = format('select proverq.enable_webhook_endpoint(%s);', quote_literal(endpoint.name));
     end if;
+    perform require_enabled(endpoint, endpoint.name);
     -- An attempt under way is left to end; it may be the one that delivers.
     update webhook_delivery d
     set state = 'pending', token = null, next_attempt_at = clock_timestamp(), attempts_before = d.attempts
@@ -48,12 +44,7 @@ declare
     n int;
 begin
     select w.* into e from webhook_endpoint w where w.endpoint_id = webhook_endpoint_id(endpoint);
-    if e.disabled_at is not null then
-        raise object_not_in_prerequisite_state using
-            message = format('webhook endpoint %s is disabled', quote_ident(e.name)),
-            detail = coalesce(e.disabled_reason, 'No reason was given.'),
-            hint = format('select proverq.enable_webhook_endpoint(%s);', quote_literal(endpoint));
-    end if;
+    perform require_enabled(e, endpoint);
     update webhook_delivery d
     set state = 'pending', token = null, next_attempt_at = clock_timestamp(), attempts_before = d.attempts
     where d.endpoint_id = e.endpoint_id and d.state = 'failed' and d.created_at >= since;

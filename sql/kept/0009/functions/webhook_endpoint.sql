@@ -92,6 +92,22 @@ $$;
 comment on function proverq.webhook_endpoint_id(text) is
     'The endpoint of this name that the session''s user may change: an own one, else NAME or SUBMITTER/NAME of another.';
 
+create or replace function proverq.require_enabled(e proverq.webhook_endpoint, called text) returns void
+language plpgsql stable
+set search_path = pg_catalog, proverq, pg_temp
+as $$
+begin
+    if e.disabled_at is not null then
+        raise object_not_in_prerequisite_state using
+            message = format('webhook endpoint %s is disabled', quote_ident(e.name)),
+            detail = coalesce(e.disabled_reason, 'No reason was given.'),
+            hint = format('select proverq.enable_webhook_endpoint(%s);', quote_literal(called));
+    end if;
+end
+$$;
+comment on function proverq.require_enabled(proverq.webhook_endpoint, text) is
+    'Raises an error when the endpoint, named as the caller called it, is disabled. Part of what sends to it on request.';
+
 create or replace function proverq.webhook_endpoint_for(webhook text) returns proverq.webhook_endpoint
 language plpgsql stable
 set search_path = pg_catalog, proverq, pg_temp
@@ -208,12 +224,7 @@ declare
     ping uuid;
 begin
     select w.* into e from webhook_endpoint w where w.endpoint_id = webhook_endpoint_id(endpoint);
-    if e.disabled_at is not null then
-        raise object_not_in_prerequisite_state using
-            message = format('webhook endpoint %s is disabled', quote_ident(e.name)),
-            detail = coalesce(e.disabled_reason, 'No reason was given.'),
-            hint = format('select proverq.enable_webhook_endpoint(%s);', quote_literal(endpoint));
-    end if;
+    perform require_enabled(e, endpoint);
     insert into webhook_delivery (endpoint_id, event, body)
     values (e.endpoint_id, 'proverq.ping',
             format('{"type":"proverq.ping","timestamp":%s,"api":1,"data":{"endpoint":%s,"submitter":%s}}',
