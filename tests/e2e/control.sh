@@ -79,7 +79,7 @@ cancelled_proof() {
     echo "-- cancelled_proof"
     local job
     begin_finalizer
-    PROVERQ_SLEEP=$([ "$device" = cpu ] && echo compute || echo device_wait):1500 PROVERQ_WORKERS=1 proverq=$faults begin_prover prover
+    PROVERQ_SLEEP=$([ "$device" = cpu ] && echo compute || echo device_wait):3000 PROVERQ_WORKERS=1 proverq=$faults begin_prover prover
     job=$(enqueue merkle "$own/merkle/witness.wtns" 3)
     eventually "a proof is on the device, others wait" 60 "select bool_and(state = 'leased') from proverq.partition where job_seq = $job"
     sleep 1
