@@ -31,12 +31,13 @@ struct host {
     void (*release)(void *data);
 };
 
-struct memory { /* wasm_rt_memory_t */
+struct memory {
     uint8_t *data;
     uint32_t pages, max_pages, size;
 };
 
-/* What circom's calculators export, and our glue. */
+/* What circom's calculators export, and our glue. Objects that an older version of proverq has made
+ * leave env_memory NULL when the memory is the calculator's own; that one is of the same form. */
 static struct {
     void *(*instantiate)(void);
     void (*free_instance)(void);

@@ -14,7 +14,7 @@
 
 extern char **environ;
 
-enum { COMPILER_WORDS = 16 };
+enum { COMPILER_WORDS = 16, SAID_BYTES = 320 };
 
 static const char packages[] = "on Debian and Ubuntu: apt-get install wabt gcc libc6-dev";
 
@@ -79,45 +79,75 @@ static enum err join(char **out, const char *folder, const char *name, struct er
 
 /* --- wasm2c --- */
 
-static enum err run_wasm2c(const char *wasm, const char *folder, struct error *error) {
-    const char *const words[] = {"wasm2c", "-n", "calculator", wasm, "-o", "calculator.c", NULL};
-    char *log = NULL, said[320];
-    int status = 0;
+struct version {
+    unsigned long parts[3];
+};
+
+/* The glue is for these and for all between them. A newer one is tried: if its interface is another
+ * one the compiler says so, and a witness is checked against the circuit whoever computed it. */
+static const struct version oldest = {{1, 0, 32}}, newest = {{1, 0, 42}};
+static const char known[] =
+    "known are those of wabt 1.0.32 (Debian 12), 1.0.34 (Ubuntu 24.04), 1.0.36 (Debian 13) to "
+    "1.0.42; add the circuit on a machine that has one, or with circom's C++ calculator "
+    "(--calculator)";
+
+static bool is_before(const struct version *a, const struct version *b) {
+    for (size_t i = 0; i < 3; i++)
+        if (a->parts[i] != b->parts[i]) return a->parts[i] < b->parts[i];
+    return false;
+}
+
+/* "1.0.36", perhaps with more behind it. */
+static bool parse_version(const char *text, struct version *out) {
+    for (size_t i = 0; i < 3; i++) {
+        char *end;
+        if (*text < '0' || *text > '9') return false;
+        out->parts[i] = strtoul(text, &end, 10);
+        if (i < 2 && *end != '.') return false;
+        text = end + 1;
+    }
+    return true;
+}
+
+static enum err wasm2c(const char *const *words, const char *folder, char *said, size_t size,
+                       int *status, struct error *error) {
+    char *log = NULL;
     enum err rc;
-    if (!is_program("wasm2c"))
-        TRY(error_set(error, ERR_ABSENT, "wasm2c is not there, which makes C of a .wasm; %s",
-                      packages));
     TRY(join(&log, folder, "wasm2c.log", error));
-    TRY(run(words, folder, "wasm2c.log", &status, error));
-    quote_log(log, said, sizeof said);
-    if (status != 0) TRY(error_set(error, ERR_FORMAT, "%s cannot be translated: %s", wasm, said));
+    TRY(run(words, folder, "wasm2c.log", status, error));
+    quote_log(log, said, size);
 fail:
     free(log);
     return rc;
 }
 
-/* What the header that wasm2c wrote says of the calculator. */
-struct header {
-    bool is_known; /* of the version of wasm2c that our glue is for */
-    bool imports_memory;
-};
-
-static enum err read_header(const char *folder, struct header *out, struct error *error) {
-    char line[512], *path = NULL;
-    FILE *file = NULL;
+static enum err read_version(const char *folder, struct version *out, struct error *error) {
+    const char *const words[] = {"wasm2c", "--version", NULL};
+    char said[SAID_BYTES];
+    int status = 0;
     enum err rc;
-    *out = (struct header){false, false};
-    TRY(join(&path, folder, "calculator.h", error));
-    file = fopen(path, "r");
-    if (!file) TRY(error_set(error, ERR_IO, "%s: %s", path, strerror(errno)));
-    while (fgets(line, sizeof line, file)) {
-        if (strstr(line, "void Z_calculator_instantiate(Z_calculator_instance_t*"))
-            out->is_known = true;
-        if (strstr(line, "wasm_rt_memory_t* Z_envZ_memory(")) out->imports_memory = true;
-    }
+    if (!is_program("wasm2c"))
+        TRY(error_set(error, ERR_ABSENT, "wasm2c is not there, which makes C of a .wasm; %s",
+                      packages));
+    TRY(wasm2c(words, folder, said, sizeof said, &status, error));
+    if (!parse_version(said, out))
+        TRY(error_set(error, ERR_UNSUPPORTED,
+                      "wasm2c does not tell its version (wasm2c --version: %s); %s", said, known));
+    if (is_before(out, &oldest))
+        TRY(error_set(error, ERR_UNSUPPORTED, "wasm2c of wabt %lu.%lu.%lu is too old; %s",
+                      out->parts[0], out->parts[1], out->parts[2], known));
 fail:
-    if (file) (void)fclose(file);
-    free(path);
+    return rc;
+}
+
+static enum err run_wasm2c(const char *wasm, const char *folder, struct error *error) {
+    const char *const words[] = {"wasm2c", "-n", "calculator", wasm, "-o", "calculator.c", NULL};
+    char said[SAID_BYTES];
+    int status = 0;
+    enum err rc;
+    TRY(wasm2c(words, folder, said, sizeof said, &status, error));
+    if (status != 0) TRY(error_set(error, ERR_FORMAT, "%s cannot be translated: %s", wasm, said));
+fail:
     return rc;
 }
 
@@ -159,23 +189,31 @@ fail:
     return rc;
 }
 
-static enum err explain_compiler(const char *folder, struct error *error) {
-    char *log = NULL, said[320];
+static enum err explain_compiler(const char *folder, const struct version *version,
+                                 struct error *error) {
+    char *log = NULL, said[SAID_BYTES];
     enum err rc;
     TRY(join(&log, folder, "compiler.log", error));
     quote_log(log, said, sizeof said);
-    if (strstr(said, "wasm-rt.h") || strstr(said, "stdint.h") || strstr(said, "stdlib.h"))
+    if (is_before(&newest, version))
+        rc = error_set(
+            error, ERR_UNSUPPORTED,
+            "wasm2c of wabt %lu.%lu.%lu may be too new: what it made cannot be compiled; %s: %s",
+            version->parts[0], version->parts[1], version->parts[2], known, said);
+    else if (strstr(said, "wasm-rt.h") || strstr(said, "stdint.h") || strstr(said, "stdlib.h"))
         rc = error_set(error, ERR_ABSENT, "a header is missing; %s: %s", packages, said);
     else
         rc = error_set(error, ERR_FORMAT,
-                       "the calculator cannot be compiled; it may import what circom's do not: %s",
-                       said);
+                       "the calculator cannot be compiled; it imports what circom's do not, or "
+                       "wasm-rt.h is of another version than wasm2c (%lu.%lu.%lu): %s",
+                       version->parts[0], version->parts[1], version->parts[2], said);
 fail:
     free(log);
     return rc;
 }
 
-static enum err compile(const char *folder, bool imports_memory, struct error *error) {
+/* The glue includes calculator.c. */
+static enum err compile(const char *folder, const struct version *version, struct error *error) {
     const char *words[COMPILER_WORDS + 20];
     char room[512];
     size_t n;
@@ -188,37 +226,30 @@ static enum err compile(const char *folder, bool imports_memory, struct error *e
                                      "-fPIC",
                                      "-shared",
                                      "-DNDEBUG",
-                                     imports_memory ? "-DPROVERQ_IMPORTS_MEMORY=1"
-                                                    : "-DPROVERQ_IMPORTS_MEMORY=0",
                                      "-fno-strict-aliasing",
                                      "-Wl,-z,defs",
                                      "-o",
                                      "calculator.so",
-                                     "calculator.c",
                                      "glue.c",
                                      "-lm",
                                      NULL};
     memcpy(words + n, arguments, sizeof arguments);
     TRY(write_glue(folder, error));
     TRY(run(words, folder, "compiler.log", &status, error));
-    if (status != 0) TRY(explain_compiler(folder, error));
+    if (status != 0) TRY(explain_compiler(folder, version, error));
 fail:
     return rc;
 }
 
 enum err translate_wasm(const char *wasm, const char *folder, char **object, struct error *error) {
     char *path = realpath(wasm, NULL);
-    struct header header;
+    struct version version;
     enum err rc;
     *object = NULL;
     if (!path) TRY(error_set(error, ERR_IO, "%s: %s", wasm, strerror(errno)));
+    TRY(read_version(folder, &version, error));
     TRY(run_wasm2c(path, folder, error));
-    TRY(read_header(folder, &header, error));
-    if (!header.is_known)
-        TRY(error_set(error, ERR_UNSUPPORTED,
-                      "this wasm2c is of a version that proverq does not know; it knows that of "
-                      "wabt 1.0.32 (Debian 12)"));
-    TRY(compile(folder, header.imports_memory, error));
+    TRY(compile(folder, &version, error));
     TRY(join(object, folder, "calculator.so", error));
 fail:
     free(path);

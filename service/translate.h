@@ -9,7 +9,7 @@
 /* Translates the file `wasm` into `folder`, which is the caller's and gets further files; *object
  * is the path of the result, which the caller frees. The compiler is $CC, cc, gcc or clang; it may
  * take half a minute. ERR_ABSENT names the package that is missing; ERR_FORMAT: no WebAssembly, or
- * no calculator of circom's; ERR_UNSUPPORTED: another version of wasm2c than we know. */
+ * no calculator of circom's; ERR_UNSUPPORTED: a wasm2c of another interface than those we know. */
 MUST_USE enum err translate_wasm(const char *wasm, const char *folder, char **object,
                                  struct error *error);
 

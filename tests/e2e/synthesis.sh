@@ -4,7 +4,7 @@
 # with calculators that do not mean well.
 #
 #   synthesis.sh            all scenarios
-#   synthesis.sh NAME ...   real, wrong_inputs, mismatches, hostile, elsewhere
+#   synthesis.sh NAME ...   real, wrong_inputs, mismatches, versions, hostile, elsewhere
 source "$(dirname "$0")/service_lib.sh"
 
 own=$root/tests/circuits
@@ -170,10 +170,39 @@ mismatches() {
     echo '(module (import "env" "system" (func (param i32))) (func (export "main") (call 0 (i32.const 1))))' >"$work/other.wat"
     wat2wasm "$work/other.wat" -o "$work/other.wasm"
     refused "an import that circom's do not have" 'cannot be compiled' "$proverq" circuit add bad "$files.zkey" --wasm "$work/other.wasm"
+    sed 's/(memory /(memory $second 1) &/; s/BODY/(nop)/' "$root/tests/e2e/calculators/hostile.wat" >"$work/other.wat"
+    wat2wasm --enable-all "$work/other.wat" -o "$work/other.wasm"
+    refused "two memories" 'cannot be translated|it trapped' "$proverq" circuit add bad "$own/factor/factor.zkey" --wasm "$work/other.wasm"
     refused "no compiler" 'no C compiler .*apt-get install' env CC=/nonexistent "$proverq" circuit add bad "$own/factor/factor.zkey" --wasm "$own/factor/factor.wasm"
     refused "no wasm2c" 'wasm2c is not there.*wabt' env PATH=/nonexistent "$proverq" circuit add bad "$own/factor/factor.zkey" --wasm "$own/factor/factor.wasm"
     refused "a program and a .wasm" 'not both' "$proverq" circuit add bad "$own/factor/factor.zkey" --wasm a --calculator b
     is "nothing was added" 0 "$(sql -c "select count(*) from proverq.circuit where name = 'bad'")"
+}
+
+# wasm2c_says VERSION [LINE]: the system's wasm2c, which says that it is of another version, and ends what it makes with LINE.
+wasm2c_says() {
+    mkdir -p "$work/other-wasm2c"
+    cat >"$work/other-wasm2c/wasm2c" <<EOF
+#!/bin/sh
+[ "\$1" != --version ] || { echo "$1"; exit; }
+"$(command -v wasm2c)" "\$@" && echo "${2-}" >>calculator.c
+EOF
+    chmod +x "$work/other-wasm2c/wasm2c"
+}
+
+# A wasm2c that is older than those that proverq knows is refused; a newer one is tried.
+versions() {
+    echo "-- versions"
+    local add=(env PATH="$work/other-wasm2c:$PATH" "$proverq" circuit add) factor=("$own/factor/factor.zkey" --wasm "$own/factor/factor.wasm")
+    wasm2c_says 1.0.27
+    refused "a wasm2c that is too old" '1\.0\.27 is too old; known .*1\.0\.36 \(Debian 13\).*--calculator' "${add[@]}" old "${factor[@]}"
+    wasm2c_says nothing
+    refused "a wasm2c of no version" 'does not tell its version .*nothing.*known' "${add[@]}" old "${factor[@]}"
+    wasm2c_says 2.0.0 '#error another interface'
+    refused "a newer wasm2c whose output is another" '2\.0\.0 may be too new.*known .*another interface' "${add[@]}" newer "${factor[@]}"
+    is "nothing was added" 0 "$(sql -c "select count(*) from proverq.circuit where name in ('old', 'newer')")"
+    wasm2c_says '1.1.0 (git~1.1.0-7-g0123456)'
+    ok "a newer wasm2c is tried" "${add[@]}" newer "${factor[@]}"
 }
 
 # hostile_wasm NAME BODY PATTERN: registers it for factor's key, and its partition fails with PATTERN.
@@ -206,8 +235,12 @@ hostile() {
     hostile_wasm writes-outside '(i32.store (i32.const -4) (i32.const 1))' 'outside its memory'
     hostile_wasm nests '(call $nest (i32.const 0))' 'nested too deep'
     hostile_wasm divides '(i32.store (i32.const 8) (i32.div_u (local.get 0) (i32.const 0)))' 'division by zero'
+    hostile_wasm overflows '(i32.store (i32.const 8) (i32.div_s (i32.const 0x80000000) (i32.sub (local.get 2) (i32.const 1))))' 'integer overflowed'
+    hostile_wasm converts '(i32.store (i32.const 8) (i32.trunc_f32_s (f32.div (f32.const 0) (f32.convert_i32_u (local.get 2)))))' 'a number that is none'
+    hostile_wasm calls-wrongly '(call_indirect (type $other) (i64.const 0) (i32.const 0))' 'a wrong indirect call'
     hostile_wasm asserts '(call $exception (i32.const 4))' 'assertion of the circuit'
     hostile_wasm gives-zeros '(nop)' 'element 0|not 1'
+    hostile_wasm gives-zeros-from-new-memory '(drop (memory.grow (i32.const 1))) (global.set $shared (i32.const 65536))' 'element 0|not 1'
     printf '%s\n' '{"p": 65521, "q": 49999}' >"$work/good.json"
     hostile_program 0
     job=$(enqueue_inputs 0 "$work/good.json")
@@ -263,7 +296,7 @@ elsewhere() {
 need_npm
 "$npm/fetch.sh" "${circuits[@]}"
 ok "the schema is made" "$proverq" migrate up || finish
-[ $# -gt 0 ] || set -- real wrong_inputs mismatches hostile elsewhere
+[ $# -gt 0 ] || set -- real wrong_inputs mismatches versions hostile elsewhere
 for scenario in "$@"; do
     "$scenario"
     end_all
