@@ -223,7 +223,7 @@ hostile_program() {
 
 hostile() {
     echo "-- hostile"
-    local job before
+    local job before calculators
     before=$(sql -c "select count(*) from proverq.prover")
     begin_finalizer
     begin_prover prover --synthesis-timeout 3s --synthesis-memory 300M
@@ -263,8 +263,10 @@ hostile() {
     eventually "after all that a good calculator is at work" 60 "select state = 'finished' from proverq.job where job_seq = $job"
     is "each failed at its first attempt" 1 "$(sql -c "select max(attempt) from proverq.partition where state = 'failed'")"
     is "the prover is the same all along" 1 "$(sql -c "select count(*) - $before from proverq.prover")"
+    calculators=$(pgrep -d, -P "${pids[prover]}" -f '^proverq calculator-process')
+    ok "its calculator waits for more" test -n "$calculators"
     ends_well "the prover" prover
-    is "and leaves no calculator behind" '' "$(pgrep -f "^proverq calculator-process" -a)"
+    is "and leaves no calculator behind" '' "$(ps -o pid=,args= -p "$calculators")"
     end finalizer
 }
 
