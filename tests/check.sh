@@ -4,11 +4,12 @@
 #   check.sh            all parts
 #   check.sh PART ...   those of `parts` below
 #
-# Each part's output is in build/check/PART.log; here come its closing lines, how long it took, and in the end the sum.
+# Each part's output is in build/check/PART.log; here come its closing lines, how long it took, and in the end what failed
+# and the sum: who sees only the last lines of a long run sees why it failed.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 out=$PWD/build/check
-passed=0 failed=0 times=''
+passed=0 failed=0 times='' failures=''
 parts='packages build unit
     sql isolation migrations queue
     cli circuits service roles
@@ -26,6 +27,10 @@ tally() {
         awk '$3 == "-" { p += $1; f += $2; next } { p += $1 - $2 - $3; f += $2 + $3 } END { print p + 0, f + 0 }'
 }
 
+what_failed() {
+    grep -E '^  FAIL|^tests/.*:[FE]:|: error:|^make.*Error|exit status [1-9]|^(=+[0-9]+=+)?(ERROR|WARNING): |^SUMMARY: ' "$1" || echo "see $1"
+}
+
 part() {
     local name=$1 log=$out/$1.log start=$SECONDS status ran wrong took
     shift
@@ -39,7 +44,8 @@ part() {
     passed=$((passed + ran)) failed=$((failed + wrong))
     grep -E '^[0-9]+%: Checks:|^[0-9]+ passed, [0-9]+ failed$' "$log" | sed 's/^/   /'
     if [ "$wrong" -gt 0 ]; then
-        grep -E '^  FAIL|^tests/.*:[FE]:|: error:|^make.*Error' "$log" | head -n 40
+        what_failed "$log" | head -n 40
+        failures+=$(what_failed "$log" | head -n 8 | sed "s/^ */  $name: /")$'\n'
         echo "   --- the end of $log:"
         tail -n 30 "$log" | sed 's/^/   /'
     fi
@@ -144,5 +150,6 @@ for name in "$@"; do run_part "$name"; done
 echo
 printf '%s' "$times"
 echo
+[ -z "$failures" ] || printf 'what failed:\n%s\n' "$failures"
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -133,6 +133,9 @@ static void make_schema(void) {
 static void setup(void) {
     struct db_settings settings = {.conninfo = getenv("PROVERQ_TEST_DSN"), .application = "test"};
     must(db_open(&settings, &db, &error));
+    /* A killed finalizer's last statement may still run, and take its locks in another order. */
+    script("select pg_terminate_backend(pid, 20000) from pg_stat_activity "
+           "where application_name like 'proverq finalizer%%'");
     script("truncate proverq.webhook_attempt, proverq.webhook_delivery, proverq.webhook_secret, "
            "proverq.webhook_endpoint, proverq.partition, "
            "proverq.job, "
