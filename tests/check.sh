@@ -56,18 +56,28 @@ build() {
     nice make -j"$jobs" build tests
 }
 
-# Runs each unit test; those of service/ find a PostgreSQL of their own by PROVERQ_TEST_DSN. Check's own limit of 4 s is too
-# little for some under a sanitizer on a slow machine.
-unit() {
+# Runs the unit tests of the given build below FOLDER, "gpu" or "service". Check's own limit of 4 s is too little for some
+# under a sanitizer on a slow machine.
+unit_tests() {
     local test start wrong status=0
     export CK_DEFAULT_TIMEOUT=60
-    for test in "$1"/tests/gpu/test_* "$1"/tests/service/test_*; do
-        [[ -x $test && $test != *.[od] && ${test##*/} =~ ${2-} ]] || continue
+    for test in "$1"/tests/"$2"/test_*; do
+        [[ -x $test && $test != *.[od] && ${test##*/} =~ ${3-} ]] || continue
         start=$SECONDS wrong=0
         nice "$test" || wrong=$?
         echo "-- $test: $((SECONDS - start)) s, exit status $wrong"
         [ $wrong -eq 0 ] || status=1
     done
+    return $status
+}
+
+# All of them: those of gpu/ compute while those of service/, which find a PostgreSQL of their own by PROVERQ_TEST_DSN, wait.
+unit() {
+    local status=0
+    unit_tests "$1" gpu "${2-}" >"$out/gpu.log" 2>&1 &
+    unit_tests "$1" service "${2-}" || status=1
+    wait $! || status=1
+    cat "$out/gpu.log"
     return $status
 }
 
