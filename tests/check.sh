@@ -93,7 +93,7 @@ with_postgres() {
 
 # All unit tests under ASan and UBSan; under TSan those whose subject is threads.
 sanitizers() {
-    local status=0 threads='_(pool|queues|leases|heartbeat|prover|backend_cpu|log|timeline|activity|evidence)$' tests
+    local status=0 threads='_(pool|prover|backend_cpu|activity|queues|keyring|synthesis|finish|heartbeat|evidence|timeline|log|webhook|finalizer|janitor)$' tests
     export CFLAGS='-O1 -g'
     nice make -j"$jobs" SAN=address,undefined tests || status=1
     unit build/san-address-undefined || status=1
