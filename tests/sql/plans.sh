@@ -66,6 +66,7 @@ IFS='|' read -r job idx token <<<"$lease"
 call_us() { sql -c "explain analyze $1" -c "explain analyze $1" | sed -nE 's/^Execution Time: ([0-9]+)\.([0-9]{3}).*/\1\2/p' | tail -n 1; }
 by_key=$(call_us "select proverq.renew_leases(1, '{$job}', '{$idx}', '{$token}', 60000)")
 by_token=$(call_us "select proverq.heartbeat(1, '{$token}', 60000)")
+echo "-- a renewal takes $((10#$by_key)) us, as before version 9 $((10#$by_token)) us, with 100,000 leases that have ended"
 it 'leases are renewed by key, past all that have ended' "$([ $((10#$by_key * 5)) -lt $((10#$by_token)) ] && echo yes || echo "$by_key us, by token $by_token us")" yes
 ask old rollback >/dev/null
 close old
