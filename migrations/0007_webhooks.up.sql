@@ -54,12 +54,13 @@ comment on column proverq.webhook_delivery.url is 'The URL that the job named, b
 comment on column proverq.webhook_delivery.attempts is 'All that were begun.';
 comment on column proverq.webhook_delivery.attempts_before is 'Those before it was last sent anew by redeliver(): the schedule counts from there.';
 
--- The claim goes from endpoint to endpoint: what one has in its backlog, the others do not pay for. Built here and not concurrently
--- in files of their own, so that the whole of an upgrade is one transaction; a million deliveries (1.3 GB) make it 2.3 s longer.
+-- The claim goes from endpoint to endpoint: what one has in its backlog, the others do not pay for. Built here, so that the whole of
+-- an upgrade is one transaction; a million deliveries (1.3 GB) make it 2.3 s longer, unless the indexes were built concurrently
+-- beforehand, with the same names (contrib/docs/migrations.md).
 drop index proverq.webhook_delivery_due, proverq.webhook_delivery_endpoint;
-create index webhook_delivery_pending on proverq.webhook_delivery (endpoint_id, next_attempt_at) where state = 'pending';
-create index webhook_delivery_under_way on proverq.webhook_delivery (endpoint_id) where token is not null;
-create index webhook_delivery_failed on proverq.webhook_delivery (endpoint_id, created_at) where state = 'failed';
+create index if not exists webhook_delivery_pending on proverq.webhook_delivery (endpoint_id, next_attempt_at) where state = 'pending';
+create index if not exists webhook_delivery_under_way on proverq.webhook_delivery (endpoint_id) where token is not null;
+create index if not exists webhook_delivery_failed on proverq.webhook_delivery (endpoint_id, created_at) where state = 'failed';
 
 create table proverq.webhook_attempt (
     delivery_id uuid not null references proverq.webhook_delivery (delivery_id) on delete cascade,
@@ -88,4 +89,4 @@ comment on column proverq.webhook_attempt.tls_us is 'Until TLS was agreed on; 0:
 comment on column proverq.webhook_attempt.first_byte_us is 'Until the answer began.';
 comment on column proverq.webhook_attempt.answer is 'The answer''s first bytes, made printable.';
 
-insert into proverq.schema_migration (version, name, breaking, checksum) values (7, 'webhooks', false, '9ee6ab964f0c8501484c0f13304747ee53148154e52ff08fbf4ad754036f81dc');
+insert into proverq.schema_migration (version, name, breaking, checksum) values (7, 'webhooks', false, '0900ba6968bedb1fd43ae3d4ea7136025b0ef4aeafd5d901bb373574fb64cb9c');

@@ -13,6 +13,8 @@ enum {
     POLL_FIRST_MS = 20,       /* after work has run out, the next may be close */
     WAKE_DUE_MS = 1000,       /* the shortest backoff is of that order */
     RESCUE_EXPIRED_MS = 5000, /* leases last some times as long */
+    RESCUE_SHARE = 20,        /* an old snapshot makes it slow: then a twentieth of the time */
+    BUSY_MS = 1000,           /* so long it finds work before it says that it is not idle */
     REFUSED_WAIT_MS = 1000,   /* after the database refused a statement */
     BEGINNING_LIMIT_MS = 30000,
     MEMORY_WAIT_MS = 1000, /* should a wake-up be missed */
@@ -39,7 +41,9 @@ struct dispatcher {
     bool is_poll;     /* it waited for work, and nobody said that there is some */
     uint32_t poll_ms; /* the next wait for work */
     int64_t started_ns;
+    int64_t busy_ns; /* since when each claim has found something; 0: the last did not */
     int64_t woke_ns, rescued_ns; /* when that was done last */
+    int rescue_every_ms;
 };
 
 /* --- from rows to tasks --- */
@@ -293,6 +297,15 @@ fail:
     return rc;
 }
 
+/* Each change is a new version of the prover's row, which every insert looks at and an old snapshot
+ * keeps: work that comes a partition at a time changes nothing. */
+static enum err publish_busy(struct dispatcher *self, struct error *error) {
+    if (!self->is_idle || !self->busy_ns ||
+        timing_now() - self->busy_ns < (int64_t)BUSY_MS * 1000000)
+        return ERR_NONE;
+    return publish_idle(self, false, error);
+}
+
 /* Nothing was found by a scan after "idle" was committed: whatever comes now notifies us. The poll
  * is the net for notifications that are lost, by a pooler for example. */
 static enum err wait_for_work(struct dispatcher *self, struct error *error) {
@@ -322,8 +335,11 @@ static enum err keep_house(struct dispatcher *self, struct error *error) {
     enum err rc = ERR_NONE;
     if (is_due(&self->woke_ns, WAKE_DUE_MS))
         TRY(db_run(self->db, &wake_due, DB_NO_PARAMS, NULL, error));
-    if (is_due(&self->rescued_ns, RESCUE_EXPIRED_MS))
+    if (is_due(&self->rescued_ns, self->rescue_every_ms)) {
         TRY(db_run(self->db, &rescue_expired, DB_NO_PARAMS, NULL, error));
+        int64_t rest_ms = (timing_now() - self->rescued_ns) * RESCUE_SHARE / 1000000;
+        self->rescue_every_ms = rest_ms < RESCUE_EXPIRED_MS ? RESCUE_EXPIRED_MS : (int)rest_ms;
+    }
 fail:
     return rc;
 }
@@ -341,6 +357,7 @@ static enum err step(struct dispatcher *self, struct error *error) {
     int most = room(self), n;
     enum err rc;
     TRY(keep_house(self, error));
+    TRY(publish_busy(self, error));
     if (most <= 0 || is_beginning(self)) {
         wait_for_room(self, WAKE_DUE_MS);
         return ERR_NONE;
@@ -348,8 +365,11 @@ static enum err step(struct dispatcher *self, struct error *error) {
     TRY(claim_some(self, most, &n, error));
     if (n > 0) {
         self->poll_ms = POLL_FIRST_MS;
-        if (self->is_idle) TRY(publish_idle(self, false, error));
-    } else if (!self->is_idle) {
+        if (!self->busy_ns) self->busy_ns = timing_now();
+        return ERR_NONE;
+    }
+    self->busy_ns = 0;
+    if (!self->is_idle) {
         TRY(publish_idle(self, true, error)); /* and scan again */
     } else {
         TRY(wait_for_work(self, error));
@@ -376,6 +396,7 @@ void *dispatcher_main(void *arg) {
     struct dispatcher self = {.pipeline = pipeline,
                               .db = pipeline->dispatcher_db,
                               .poll_ms = POLL_FIRST_MS,
+                              .rescue_every_ms = RESCUE_EXPIRED_MS,
                               .started_ns = timing_now()};
     struct error error;
     while (!atomic_load(&pipeline->stopping)) {

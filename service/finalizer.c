@@ -16,7 +16,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-static const struct db_statement finalize_next = {"finalize_next", "", "lit"};
+static const struct db_statement finalizable = {"finalizable", "i", "l"};
+static const struct db_statement finalize = {"finalize", "l", "itt"};
+
+enum { JOBS_MAX = 1000 }; /* that are looked for at once, see sql/functions/finalize.sql */
 
 struct finalizer {
     const struct options *options;
@@ -54,27 +57,43 @@ static enum err take_signals(struct error *error) {
 
 /* --- jobs --- */
 
-static enum err finalize_one(struct finalizer *f, bool *found, struct error *error) {
+static enum err finalize_one(struct finalizer *f, int64_t job, int *ended, struct error *error) {
     struct db_result *rows = NULL;
-    enum err rc = db_run(f->db, &finalize_next, DB_NO_PARAMS, &rows, error);
+    enum err rc = db_run(f->db, &finalize, DB_PARAMS(db_int(job)), &rows, error);
     if (rc) return rc;
-    *found = db_rows(rows) > 0;
-    if (*found) {
+    bool is_mine = db_rows(rows) > 0;
+    if (is_mine && db_is_null(rows, 0, 1))
+        log_error("a job cannot be ended and is tried again later", log_number("job", job),
+                  log_text("error", db_get_text(rows, 0, 2)));
+    else if (is_mine) {
+        (*ended)++;
         courier_wake(f->courier); /* the job may have a webhook */
-        log_info("job finalized", log_number("job", db_get_int(rows, 0, 0)),
-                 log_number("run", db_get_int(rows, 0, 1)),
-                 log_text("event", db_get_text(rows, 0, 2)));
+        log_info("job finalized", log_number("job", job), log_number("run", db_get_int(rows, 0, 0)),
+                 log_text("event", db_get_text(rows, 0, 1)));
     }
     db_free(rows);
     return ERR_NONE;
 }
 
-static enum err finalize_all(struct finalizer *f, struct error *error) {
-    bool found = true;
-    while (found && !atomic_load(&is_stopping)) {
-        enum err rc = finalize_one(f, &found, error);
-        if (rc) return rc;
+/* Those that are there; what others have in hand is theirs. */
+static enum err finalize_some(struct finalizer *f, int *ended, struct error *error) {
+    struct db_result *rows = NULL;
+    enum err rc = db_run(f->db, &finalizable, DB_PARAMS(db_int(JOBS_MAX)), &rows, error);
+    for (int i = 0; !rc && i < db_rows(rows) && !atomic_load(&is_stopping); i++) {
+        report_tick();
+        rc = finalize_one(f, db_get_int(rows, i, 0), ended, error);
     }
+    db_free(rows);
+    return rc;
+}
+
+static enum err finalize_all(struct finalizer *f, struct error *error) {
+    int ended;
+    do {
+        ended = 0;
+        enum err rc = finalize_some(f, &ended, error);
+        if (rc) return rc;
+    } while (ended > 0);
     return ERR_NONE;
 }
 
@@ -99,7 +118,7 @@ fail:
 /* --- start and end --- */
 
 static enum err connect_main(struct finalizer *f, struct error *error) {
-    static const struct db_statement *const statements[] = {&finalize_next};
+    static const struct db_statement *const statements[] = {&finalizable, &finalize};
     struct db_settings settings = {.conninfo = f->options->database,
                                    .application = f->application,
                                    .statement_timeout_ms = DB_STATEMENT_TIMEOUT_MS,

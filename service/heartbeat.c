@@ -8,9 +8,9 @@
 /* Whoever cancels a job does not wait for the next renewal: leases are looked for between them. */
 enum { RENEWALS_PER_LEASE = 3, LONGEST_TICK_MS = 10000, LOOK_MS = 400 };
 
-static const struct db_statement heartbeat = {"heartbeat", "iUi", "u"};
+static const struct db_statement renew_leases = {"renew_leases", "iLLUi", "i"};
 static const struct db_statement lost_leases = {"lost_leases", "LLU", "ut"};
-static const struct db_statement *const statements[] = {&heartbeat, &lost_leases};
+static const struct db_statement *const statements[] = {&renew_leases, &lost_leases};
 const struct stage_statements heartbeat_statements = {statements, 2};
 
 /* A step that hangs must not keep its lease, and nothing can end it but the end of the process. */
@@ -24,12 +24,24 @@ static void abort_if_overdue(struct pipeline *pipeline) {
     abort();
 }
 
-static enum err renew(struct pipeline *pipeline, struct error *error) {
+struct lease_keys {
+    int64_t jobs[TASKS_MAX], partitions[TASKS_MAX];
     struct uuid tokens[TASKS_MAX];
-    size_t n = leases_tokens(pipeline->leases, tokens, TASKS_MAX);
-    return db_run(pipeline->heartbeat_db, &heartbeat,
-                  DB_PARAMS(db_int(pipeline->prover_id),
-                            db_uuid_array(tokens, n < TASKS_MAX ? n : TASKS_MAX),
+    size_t n;
+};
+
+static void list(struct pipeline *pipeline, bool all, struct lease_keys *keys) {
+    keys->n =
+        leases_list(pipeline->leases, all, keys->jobs, keys->partitions, keys->tokens, TASKS_MAX);
+}
+
+static enum err renew(struct pipeline *pipeline, struct error *error) {
+    struct lease_keys keys;
+    list(pipeline, true, &keys);
+    return db_run(pipeline->heartbeat_db, &renew_leases,
+                  DB_PARAMS(db_int(pipeline->prover_id), db_int8_array(keys.jobs, keys.n),
+                            db_int8_array(keys.partitions, keys.n),
+                            db_uuid_array(keys.tokens, keys.n),
                             db_int(pipeline->options->lease_ms)),
                   NULL, error);
 }
@@ -48,16 +60,15 @@ static void log_loss(const struct lease_loss *loss, enum lease_fate fate) {
 
 /* Drops the work whose lease has ended; who computes for it is woken. */
 static enum err look(struct pipeline *pipeline, struct error *error) {
-    int64_t jobs[TASKS_MAX], partitions[TASKS_MAX];
-    struct uuid tokens[TASKS_MAX];
+    struct lease_keys keys;
     struct db_result *rows = NULL;
-    size_t n = leases_to_look_for(pipeline->leases, jobs, partitions, tokens, TASKS_MAX);
     enum err rc;
-    if (n == 0) return ERR_NONE;
-    TRY(db_run(
-        pipeline->heartbeat_db, &lost_leases,
-        DB_PARAMS(db_int8_array(jobs, n), db_int8_array(partitions, n), db_uuid_array(tokens, n)),
-        &rows, error));
+    list(pipeline, false, &keys);
+    if (keys.n == 0) return ERR_NONE;
+    TRY(db_run(pipeline->heartbeat_db, &lost_leases,
+               DB_PARAMS(db_int8_array(keys.jobs, keys.n), db_int8_array(keys.partitions, keys.n),
+                         db_uuid_array(keys.tokens, keys.n)),
+               &rows, error));
     for (int i = 0; i < db_rows(rows); i++) {
         struct uuid token = db_get_uuid(rows, i, 0);
         enum lease_fate fate = lease_fate_by_name(db_get_text(rows, i, 1));

@@ -70,25 +70,16 @@ void lease_step(struct lease *lease, const char *step, int64_t limit_ns) {
     if (is_bounded) atomic_store(&lease->deadline_ns, timing_now() + limit_ns);
 }
 
-size_t leases_tokens(struct leases *leases, struct uuid *out, size_t max) {
-    size_t n = 0;
-    pthread_mutex_lock(&leases->mutex);
-    for (struct lease *lease = leases->first; lease; lease = lease->next, n++)
-        if (n < max) out[n] = lease->token;
-    pthread_mutex_unlock(&leases->mutex);
-    return n;
-}
-
 static bool may_be_lost(struct lease *lease) {
     return !lease_is_lost(lease) && !atomic_load(&lease->is_recorded);
 }
 
-size_t leases_to_look_for(struct leases *leases, int64_t *jobs, int64_t *partitions,
-                          struct uuid *tokens, size_t max) {
+size_t leases_list(struct leases *leases, bool all, int64_t *jobs, int64_t *partitions,
+                   struct uuid *tokens, size_t max) {
     size_t n = 0;
     pthread_mutex_lock(&leases->mutex);
     for (struct lease *lease = leases->first; lease && n < max; lease = lease->next) {
-        if (!may_be_lost(lease)) continue;
+        if (!all && !may_be_lost(lease)) continue;
         jobs[n] = lease->job;
         partitions[n] = lease->partition;
         tokens[n++] = lease->token;

@@ -80,12 +80,10 @@ void lease_unwatch(struct leases *leases, struct lease *lease);
 /* Wakes all who watch. */
 void leases_wake(struct leases *leases);
 
-/* Copies at most `max` tokens; returns how many there are. */
-size_t leases_tokens(struct leases *leases, struct uuid *out, size_t max);
-
-/* The leases that may be lost without our doing: copies at most `max`, returns how many. */
-size_t leases_to_look_for(struct leases *leases, int64_t *jobs, int64_t *partitions,
-                          struct uuid *tokens, size_t max);
+/* Copies at most `max` leases, those that may be lost without our doing or, with `all`, every one;
+ * returns how many. */
+size_t leases_list(struct leases *leases, bool all, int64_t *jobs, int64_t *partitions,
+                   struct uuid *tokens, size_t max);
 
 /* The lease with this token is lost, unless it has ended meanwhile or its outcome is known: then,
  * and when it was lost before, false. *out gets its job, partition and step. */

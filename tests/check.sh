@@ -4,11 +4,12 @@
 #   check.sh            all parts
 #   check.sh PART ...   those of `parts` below
 #
-# Each part's output is in build/check/PART.log; here come its closing lines, how long it took, and in the end the sum.
+# Each part's output is in build/check/PART.log; here come its closing lines, how long it took, and in the end what failed
+# and the sum: who sees only the last lines of a long run sees why it failed.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 out=$PWD/build/check
-passed=0 failed=0 times=''
+passed=0 failed=0 times='' failures=''
 parts='packages build unit
     sql isolation migrations queue
     cli circuits service roles
@@ -26,6 +27,10 @@ tally() {
         awk '$3 == "-" { p += $1; f += $2; next } { p += $1 - $2 - $3; f += $2 + $3 } END { print p + 0, f + 0 }'
 }
 
+what_failed() {
+    grep -E '^  FAIL|^tests/.*:[FE]:|: error:|^make.*Error|exit status [1-9]|^(=+[0-9]+=+)?(ERROR|WARNING): |^SUMMARY: ' "$1" || echo "see $1"
+}
+
 part() {
     local name=$1 log=$out/$1.log start=$SECONDS status ran wrong took
     shift
@@ -39,7 +44,8 @@ part() {
     passed=$((passed + ran)) failed=$((failed + wrong))
     grep -E '^[0-9]+%: Checks:|^[0-9]+ passed, [0-9]+ failed$' "$log" | sed 's/^/   /'
     if [ "$wrong" -gt 0 ]; then
-        grep -E '^  FAIL|^tests/.*:[FE]:|: error:|^make.*Error' "$log" | head -n 40
+        what_failed "$log" | head -n 40
+        failures+=$(what_failed "$log" | head -n 8 | sed "s/^ */  $name: /")$'\n'
         echo "   --- the end of $log:"
         tail -n 30 "$log" | sed 's/^/   /'
     fi
@@ -50,16 +56,28 @@ build() {
     nice make -j"$jobs" build tests
 }
 
-# Runs each unit test; those of service/ find a PostgreSQL of their own by PROVERQ_TEST_DSN.
-unit() {
+# Runs the unit tests of the given build below FOLDER, "gpu" or "service". Check's own limit of 4 s is too little for some
+# under a sanitizer on a slow machine.
+unit_tests() {
     local test start wrong status=0
-    for test in "$1"/tests/gpu/test_* "$1"/tests/service/test_*; do
-        [[ -x $test && $test != *.[od] && ${test##*/} =~ ${2-} ]] || continue
+    export CK_DEFAULT_TIMEOUT=60
+    for test in "$1"/tests/"$2"/test_*; do
+        [[ -x $test && $test != *.[od] && ${test##*/} =~ ${3-} ]] || continue
         start=$SECONDS wrong=0
         nice "$test" || wrong=$?
         echo "-- $test: $((SECONDS - start)) s, exit status $wrong"
         [ $wrong -eq 0 ] || status=1
     done
+    return $status
+}
+
+# All of them: those of gpu/ compute while those of service/, which find a PostgreSQL of their own by PROVERQ_TEST_DSN, wait.
+unit() {
+    local status=0
+    unit_tests "$1" gpu "${2-}" >"$out/gpu.log" 2>&1 &
+    unit_tests "$1" service "${2-}" || status=1
+    wait $! || status=1
+    cat "$out/gpu.log"
     return $status
 }
 
@@ -75,7 +93,7 @@ with_postgres() {
 
 # All unit tests under ASan and UBSan; under TSan those whose subject is threads.
 sanitizers() {
-    local status=0 threads='_(pool|queues|leases|heartbeat|prover|backend_cpu|log|timeline|activity|evidence)$' tests
+    local status=0 threads='_(pool|prover|backend_cpu|activity|queues|keyring|synthesis|finish|heartbeat|evidence|timeline|log|webhook|finalizer|janitor)$' tests
     export CFLAGS='-O1 -g'
     nice make -j"$jobs" SAN=address,undefined tests || status=1
     unit build/san-address-undefined || status=1
@@ -144,5 +162,6 @@ for name in "$@"; do run_part "$name"; done
 echo
 printf '%s' "$times"
 echo
+[ -z "$failures" ] || printf 'what failed:\n%s\n' "$failures"
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -91,6 +91,7 @@ as $$
         ('function', 'claim_from', 'execute', 'prover'),
         ('function', 'wanted_circuits', 'execute', 'prover'),
         ('function', 'heartbeat', 'execute', 'prover'),
+        ('function', 'renew_leases', 'execute', 'prover'),
         ('function', 'complete', 'execute', 'prover'),
         ('function', 'complete_many', 'execute', 'prover'),
         ('function', 'lost_leases', 'execute', 'prover'),
@@ -119,6 +120,8 @@ as $$
         ('function', 'wake_due', 'execute', 'operator prover finalizer'),
 
         -- Finalizers and webhooks. A secret is shown once, to the one who makes it.
+        ('function', 'finalizable', 'execute', 'finalizer'),
+        ('function', 'finalize', 'execute', 'finalizer'),
         ('function', 'finalize_next', 'execute', 'finalizer'),
         ('function', 'make_timing_partitions', 'execute', 'operator finalizer'),
         ('function', 'claim_deliveries', 'execute', 'finalizer'),

@@ -73,13 +73,20 @@ all_proved() {
     eventually "$1: a job of inputs is proved" 60 "select state = 'finished' from proverq.job where job_seq = $job"
 }
 
+# Of all rows of provers: sessions tell at most once a second how many they made.
+prover_changes() { sleep 1.2 && sql -c "select n_tup_upd from pg_stat_user_tables where relid = 'proverq.prover'::regclass"; }
+
 listening() {
     echo "-- listening"
+    local changes
     begin_finalizer --poll 30s --listen-database "$direct"
     begin_prover prover --poll 30s --listen-database "$direct"
     all_proved "with --listen-database"
     # A poll of 30 s would take longer than the jobs do.
+    changes=$(prover_changes)
     is_below "with --listen-database an idle prover is woken at once" "$(start_latency)" 100
+    changes=$(($(prover_changes) - changes))
+    if [ $changes -lt 15 ]; then pass "ten jobs, one at a time, are not twenty changes of the prover's row (its activity made $changes)"; else fail "the prover's row was changed $changes times"; fi
     ends_well "the prover" prover
     ends_well "the finalizer" finalizer
 }

@@ -208,9 +208,19 @@ create function iso.release(delay_ms int default 0, idx int default null) return
 $$;
 
 -- Renews the session's leases, and names those that it still has.
-create function iso.heartbeat(prover int default 1) returns text language sql as $$
-    with k as (select b.token from proverq.heartbeat(prover, (select coalesce(array_agg(token), '{}') from iso.held()), 60000) b)
-    select coalesce(string_agg(h.key, ' ' order by h.key), 'nothing') from iso.held() h join k using (token)
+create function iso.heartbeat(prover int default 1) returns text language plpgsql as $$
+declare
+    jobs bigint[];
+    partitions bigint[];
+    tokens uuid[];
+begin
+    select array_agg(h.job_seq), array_agg(h.partition_idx), array_agg(h.token) into jobs, partitions, tokens from iso.held() h;
+    perform proverq.renew_leases(prover, jobs, partitions, tokens, 60000);
+    return (select coalesce(string_agg(h.key, ' ' order by h.key), 'nothing')
+            from iso.held() h
+            join proverq.partition p using (job_seq, partition_idx)
+            where p.prover_id = prover and h.token not in (select l.token from proverq.lost_leases(jobs, partitions, tokens) l));
+end
 $$;
 
 -- Ends a job, and says which and how.

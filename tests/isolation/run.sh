@@ -125,7 +125,7 @@ faults() {
     fault 'results are taken without their tokens' complete_many 's/ and p.token = r.token$//' batch 'q_(expired|cancel)'
     fault 'a proof counts twice' complete 's/remaining = j.remaining - 1/remaining = greatest(0, j.remaining - 2)/' siblings ' p_complete q_complete'
     fault 'a result locks its partition before its job' complete '/perform from job j .* for no key update;/d' stopped 'p_complete_at_partition q_(fail|cancel)'
-    fault 'finalizers do not lock the job' finalize_next 's/for no key update skip locked;/;/' finalize 'f_finalize g_finalize f_commit'
+    fault 'finalizers do not lock the job' finalize 's/for no key update skip locked;/;/' finalize 'f_finalize g_finalize f_commit'
     fault 'claims wait for locks' claim 's/ of p skip locked/ of p/' stopped 'q_claim'
     fault 'who wakes what is due waits for locks' wake_due 's/ skip locked//' wake_due ' v_wake w_wake p_fail v_commit'
     fault 'a rescue does not look whether the lease was renewed' rescue 's/ and (not if_expired or .*)$//' takeover 'p_heartbeat r_expired'

@@ -39,6 +39,14 @@ for ((i = ${#kept[@]} - 1; i >= 0; i--)); do
     same "... is the schema of ${kept[i]}" "${kept[i]}"
 done
 
+# What contrib/docs/migrations.md tells to build before the upgrade from version 4, if there are many deliveries.
+"$proverq" migrate to 4 >/dev/null
+ok "the documented indexes are built while programs work" sql -f <(sed -n '/^create index concurrently webhook_/p' contrib/docs/migrations.md)
+built=$(sql -c "select count(*) from pg_class where relkind = 'i' and relname in ('webhook_delivery_pending', 'webhook_delivery_under_way', 'webhook_delivery_failed')")
+is "... all three" 3 "$built"
+ok "... and the upgrade takes them" "$proverq" migrate up
+same "... and is the newest schema" "$newest"
+
 # A later release and back: with indexes that are built beside the work, and functions that today's program has not.
 ok "a later program migrates up" "$later" migrate up
 is "its indexes are valid" 2 "$(sql -c "select count(*) from pg_index where indexrelid in ('proverq.job_finished'::regclass, 'proverq.job_note'::regclass) and indisvalid")"

@@ -1,5 +1,8 @@
 /* The heartbeat: leases are renewed while their steps are in time, and only then. Needs
- * PROVERQ_TEST_DSN. */
+ * PROVERQ_TEST_DSN.
+ *
+ * What must happen is waited for. What must not happen is watched for longer than a lease lasts,
+ * which is long enough for a machine that stands still for a second. */
 #include "service/migrate.h"
 #include "service/stages.h"
 
@@ -11,6 +14,8 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+
+enum { LEASE_MS = 2500 };
 
 static struct error error;
 static struct db *db; /* the test's */
@@ -37,8 +42,22 @@ static int64_t number(const char *sql) {
     return value;
 }
 
-/* A partition that prover 1 has claimed for 700 ms. */
+/* Waits until the query, which gives one bigint, gives `wanted`. */
+static void wait_for(const char *sql, int64_t wanted) {
+    int64_t have = number(sql);
+    for (int i = 0; i < 2000 && have != wanted; i++) {
+        usleep(10000);
+        have = number(sql);
+    }
+    ck_assert_msg(have == wanted, "%s: %lld, not %lld", sql, (long long)have, (long long)wanted);
+}
+
+/* A partition that prover 1 has claimed for LEASE_MS. */
 static void claim_partition(void) {
+    char claim[128];
+    (void)snprintf(claim, sizeof claim,
+                   "select proverq.claim(1, array(select circuit_id from proverq.circuit), %d, 1)",
+                   LEASE_MS);
     must(db_script(
         db, "test",
         "truncate proverq.artefact, proverq.prover, proverq.job, proverq.failure restart identity "
@@ -48,9 +67,9 @@ static void claim_partition(void) {
         "zkey, vkey) values ('c', 1, sha256('c'), 'bn128', 2, 1, 1, sha256('z'), '{}');"
         "insert into proverq.prover (instance, host, pid, device, seen_at) "
         "values (gen_random_uuid(), 'h', 1, 'cpu', '2000-01-01');"
-        "select proverq.enqueue_witness('c', array['x'::bytea]);"
-        "select proverq.claim(1, array(select circuit_id from proverq.circuit), 700, 1)",
+        "select proverq.enqueue_witness('c', array['x'::bytea])",
         &error));
+    must(db_script(db, "test", claim, &error));
     struct db_result *rows = query("select job_seq, token from proverq.partition", "lu");
     lease.job = db_get_int(rows, 0, 0);
     lease.token = db_get_uuid(rows, 0, 1);
@@ -72,7 +91,7 @@ static struct db *connect_with(const struct stage_statements *statements) {
 
 static void setup(void) {
     options = (struct options){
-        .database = getenv("PROVERQ_TEST_DSN"), .listen_database = "", .lease_ms = 700};
+        .database = getenv("PROVERQ_TEST_DSN"), .listen_database = "", .lease_ms = LEASE_MS};
     must(migrate_up(&options, &error));
     db = connect_with(NULL);
     memset(&lease, 0, sizeof lease);
@@ -98,24 +117,39 @@ static void teardown(void) {
     db_close(db);
 }
 
-static void beat_for(unsigned ms) {
+static void start_beating(void) {
     ck_assert_int_eq(pthread_create(&thread.thread, NULL, heartbeat_main, &thread), 0);
-    usleep(ms * 1000);
+}
+
+static void stop_beating(void) {
     wake_up(pipeline.heartbeat_stop);
     pthread_join(thread.thread, NULL);
 }
 
+static void beat_for(unsigned ms) {
+    start_beating();
+    usleep(ms * 1000);
+    stop_beating();
+}
+
+static void wait_for_fate(enum lease_fate fate) {
+    for (int i = 0; i < 2000 && atomic_load(&lease.fate) != fate; i++)
+        usleep(10000);
+    ck_assert_int_eq(atomic_load(&lease.fate), fate);
+}
+
+static const char is_held[] = "select count(*) from proverq.partition where state = 'leased' and "
+                              "lease_until > clock_timestamp()";
+
 START_TEST(a_lease_lasts_as_long_as_it_is_renewed) {
-    beat_for(1500);
-    ck_assert_int_eq(number("select count(*) from proverq.partition "
-                            "where state = 'leased' and lease_until > clock_timestamp()"),
-                     1);
+    beat_for(LEASE_MS * 3 / 2);
+    ck_assert_int_eq(number(is_held), 1);
     ck_assert_int_eq(number("select proverq.rescue_expired()::int8"), 0);
     ck_assert_int_eq(number("select count(*) from proverq.prover "
-                            "where seen_at > clock_timestamp() - interval '2 s'"),
+                            "where seen_at > clock_timestamp() - interval '10 s'"),
                      1);
     ck_assert(!lease_is_lost(&lease));
-    usleep(800000);
+    wait_for(is_held, 0);
     ck_assert_int_eq(number("select proverq.rescue_expired()::int8"), 1);
 }
 END_TEST
@@ -125,43 +159,44 @@ START_TEST(a_lease_that_was_taken_away_is_known_as_lost) {
                    "update proverq.partition set lease_until = '2000-01-01';"
                    "select proverq.rescue_expired()",
                    &error));
-    beat_for(300);
-    ck_assert_int_eq(atomic_load(&lease.fate), LEASE_TAKEN);
+    start_beating();
+    wait_for_fate(LEASE_TAKEN);
+    stop_beating();
     ck_assert_int_eq(number("select count(*) from proverq.partition where state = 'ready'"), 1);
 }
 END_TEST
 
-/* What ends the lease while the thread runs, and what the lease then says within a second. */
+/* What ends the lease while the thread runs, and what the lease then says: by a look, which comes every
+ * 0.4 s, not by the next renewal. */
 static void ends_with(const char *sql, enum lease_fate fate) {
     options.lease_ms = 600000; /* renewed every 10 s */
     int watch = lease_watch(pipeline.leases, &lease);
-    ck_assert_int_eq(pthread_create(&thread.thread, NULL, heartbeat_main, &thread), 0);
+    start_beating();
     usleep(300000);
     ck_assert(!lease_is_lost(&lease));
     must(db_script(db, "test", sql, &error));
     struct pollfd fd = {watch, POLLIN, 0};
-    ck_assert_int_eq(poll(&fd, 1, 1000), 1);
+    ck_assert_int_eq(poll(&fd, 1, 4000), 1);
     ck_assert_int_eq(atomic_load(&lease.fate), fate);
-    wake_up(pipeline.heartbeat_stop);
-    pthread_join(thread.thread, NULL);
+    stop_beating();
     lease_unwatch(pipeline.leases, &lease);
 }
 
-START_TEST(a_cancelled_job_is_known_within_a_second) {
+START_TEST(a_cancelled_job_is_known_before_the_next_renewal) {
     ends_with("begin; update proverq.partition set state = 'cancelled', token = null, "
               "lease_until = null; update proverq.job set state = 'cancelled'; commit",
               LEASE_CANCELLED);
 }
 END_TEST
 
-START_TEST(a_job_that_failed_elsewhere_is_known_within_a_second) {
+START_TEST(a_job_that_failed_elsewhere_is_known_before_the_next_renewal) {
     ends_with("begin; update proverq.partition set state = 'cancelled', token = null, "
               "lease_until = null; update proverq.job set state = 'failing'; commit",
               LEASE_FAILED);
 }
 END_TEST
 
-START_TEST(a_job_that_is_gone_is_known_within_a_second) {
+START_TEST(a_job_that_is_gone_is_known_before_the_next_renewal) {
     ends_with("truncate proverq.job cascade", LEASE_GONE);
 }
 END_TEST
@@ -182,10 +217,8 @@ START_TEST(a_lost_connection_is_made_again_and_the_lease_renewed) {
                    "select pg_terminate_backend(pid, 5000) from pg_stat_activity "
                    "where application_name = 'test_heartbeat' and pid <> pg_backend_pid()",
                    &error));
-    beat_for(1500);
-    ck_assert_int_eq(number("select count(*) from proverq.partition "
-                            "where state = 'leased' and lease_until > clock_timestamp()"),
-                     1);
+    beat_for(LEASE_MS * 3 / 2);
+    ck_assert_int_eq(number(is_held), 1);
 }
 END_TEST
 
@@ -207,9 +240,9 @@ int main(void) {
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, a_lease_lasts_as_long_as_it_is_renewed);
     tcase_add_test(tcase, a_lease_that_was_taken_away_is_known_as_lost);
-    tcase_add_test(tcase, a_cancelled_job_is_known_within_a_second);
-    tcase_add_test(tcase, a_job_that_failed_elsewhere_is_known_within_a_second);
-    tcase_add_test(tcase, a_job_that_is_gone_is_known_within_a_second);
+    tcase_add_test(tcase, a_cancelled_job_is_known_before_the_next_renewal);
+    tcase_add_test(tcase, a_job_that_failed_elsewhere_is_known_before_the_next_renewal);
+    tcase_add_test(tcase, a_job_that_is_gone_is_known_before_the_next_renewal);
     tcase_add_test(tcase, a_lease_that_ends_because_its_outcome_is_recorded_is_not_lost);
     tcase_add_test(tcase, a_lost_connection_is_made_again_and_the_lease_renewed);
     tcase_add_test_raise_signal(tcase, a_step_past_its_deadline_ends_the_process_and_its_lease,

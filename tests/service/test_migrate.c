@@ -284,6 +284,7 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("migrate");
     TCase *tests = tcase_create("migrate");
+    tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, up_makes_what_the_daemons_need);
     tcase_add_test(tests, up_again_keeps_the_data);

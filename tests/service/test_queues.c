@@ -153,7 +153,9 @@ static void pop_and_end(struct task *task, enum outcome outcome) {
     ck_assert_int_eq(atomic_load(&pipeline.in_hand), 0);
     ck_assert_int_eq(atomic_load(&pipeline.ahead), 0);
     ck_assert_uint_eq(buffers_free_count(pipeline.buffers), 2);
-    ck_assert_uint_eq(leases_tokens(pipeline.leases, NULL, 0), 0);
+    int64_t job, partition;
+    struct uuid token;
+    ck_assert_uint_eq(leases_list(pipeline.leases, true, &job, &partition, &token, 1), 0);
 }
 
 START_TEST(a_task_counts_as_ahead_until_it_reaches_the_device_whatever_becomes_of_it) {
@@ -298,7 +300,7 @@ START_TEST(a_lease_whose_outcome_is_known_is_not_lost_by_being_ended) {
         lease_step(&leases[i], "prove", LEASE_NO_DEADLINE);
         leases_add(pipeline.leases, &leases[i]);
     }
-    ck_assert_uint_eq(leases_to_look_for(pipeline.leases, jobs, partitions, tokens, 3), 3);
+    ck_assert_uint_eq(leases_list(pipeline.leases, false, jobs, partitions, tokens, 3), 3);
     lease_record(&leases[1]); /* between the question and the answer */
     ck_assert(leases_lose(pipeline.leases, &leases[0].token, LEASE_CANCELLED, &loss));
     ck_assert(loss.job == 0 && loss.partition == 10 && strcmp(loss.step, "prove") == 0);
@@ -307,9 +309,10 @@ START_TEST(a_lease_whose_outcome_is_known_is_not_lost_by_being_ended) {
     ck_assert(lease_is_lost(&leases[0]));
     ck_assert(!lease_is_lost(&leases[1]));
     ck_assert(!lease_is_lost(&leases[2]));
-    ck_assert_uint_eq(leases_to_look_for(pipeline.leases, jobs, partitions, tokens, 3), 1);
+    ck_assert_uint_eq(leases_list(pipeline.leases, false, jobs, partitions, tokens, 3), 1);
     ck_assert(jobs[0] == 2 && partitions[0] == 12);
-    ck_assert_uint_eq(leases_tokens(pipeline.leases, tokens, 3), 3); /* all are renewed */
+    ck_assert_uint_eq(leases_list(pipeline.leases, true, jobs, partitions, tokens, 3),
+                      3); /* all are renewed */
     for (size_t i = 0; i < 3; i++)
         leases_remove(pipeline.leases, &leases[i]);
 }

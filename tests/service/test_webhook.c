@@ -117,15 +117,16 @@ static struct {
     uint16_t port;
     const char *first, *again;
     unsigned pause_us;
+    pthread_t thread; /* ends when the client has closed the connection */
 } rude;
 
 static void *rude_server(void *unused) {
     char buffer[4096];
     int fd = accept(rude.fd, NULL, NULL);
     (void)unused;
-    if (fd < 0 || recv(fd, buffer, sizeof buffer, 0) <= 0) return NULL;
-    ssize_t sent = send(fd, rude.first, strlen(rude.first), MSG_NOSIGNAL);
-    while (sent > 0) {
+    ssize_t sent = fd < 0 ? -1 : recv(fd, buffer, sizeof buffer, 0);
+    if (sent > 0) sent = send(fd, rude.first, strlen(rude.first), MSG_NOSIGNAL);
+    while (sent >= 0) {
         sent = send(fd, rude.again, strlen(rude.again), MSG_NOSIGNAL);
         if (rude.pause_us) (void)usleep(rude.pause_us);
     }
@@ -136,15 +137,13 @@ static void *rude_server(void *unused) {
 static void rude_start(const char *first, const char *again, unsigned pause_us) {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
     socklen_t size = sizeof at;
-    pthread_t thread;
     rude.first = first, rude.again = again, rude.pause_us = pause_us;
     rude.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ck_assert_int_eq(bind(rude.fd, (struct sockaddr *)&at, sizeof at), 0);
     ck_assert_int_eq(listen(rude.fd, 1), 0);
     ck_assert_int_eq(getsockname(rude.fd, (struct sockaddr *)&at, &size), 0);
     rude.port = ntohs(at.sin_port);
-    ck_assert_int_eq(pthread_create(&thread, NULL, rude_server, NULL), 0);
-    ck_assert_int_eq(pthread_detach(thread), 0);
+    ck_assert_int_eq(pthread_create(&rude.thread, NULL, rude_server, NULL), 0);
 }
 
 /* --- the client under test --- */
@@ -413,6 +412,8 @@ static struct webhook_result deliver_rudely(int64_t *ms) {
     int64_t start_ms = now_ms();
     struct webhook_result result = deliver_to(client_of("127.0.0.0/8", true, ""), url);
     *ms = now_ms() - start_ms;
+    ck_assert_int_eq(pthread_join(rude.thread, NULL), 0);
+    ck_assert_int_eq(close(rude.fd), 0);
     return result;
 }
 

@@ -39,10 +39,15 @@ select test.is(test.claim(10, 3, lease_ms => 1000), '8/0 7/0 9/0', 'three leases
 select test.is(count(*), '2', 'a heartbeat renews the leases that are named') from proverq.heartbeat(3, array[test.token(8, 0), test.token(7, 0), gen_random_uuid()], 60000);
 select test.is(count(*), '2', 'and only those') from proverq.partition where prover_id = 3 and lease_until > clock_timestamp() + interval '30 s';
 select test.is(count(*), '0', 'another prover cannot renew them') from proverq.heartbeat(2, array[test.token(8, 0)], 60000);
+update proverq.partition set lease_until = clock_timestamp() where prover_id = 3;
+select test.is(proverq.renew_leases(3, '{8,7,7}', '{0,0,0}', array[test.token(8, 0), test.token(7, 0), test.token(9, 0)], 60000), 2, 'leases are renewed by key and token');
+select test.is(string_agg(format('%s/%s', job_seq, partition_idx), ' ' order by job_seq), '7/0 8/0', 'those') from proverq.partition where prover_id = 3 and lease_until > clock_timestamp() + interval '30 s';
+select test.is(proverq.renew_leases(2, '{8}', '{0}', array[test.token(8, 0)], 60000), 0, 'not by another prover');
+select test.is(proverq.renew_leases(3, '{8}', '{0}', array[gen_random_uuid()], 60000), 0, 'not with another token');
 select test.is(count(*), '0', 'none named, none renewed') from proverq.heartbeat(3, '{}', 60000);
 update proverq.prover set seen_at = now() - interval '1 hour', state = 'lost' where prover_id = 3;
-select test.is(count(*), '0', 'a heartbeat without leases') from proverq.heartbeat(3, '{}', 60000);
+select test.is(proverq.renew_leases(3, '{}', '{}', '{}', 60000), 0, 'a heartbeat without leases');
 select test.is(state, 'running', 'finds a prover again that was taken for lost'), test.is(clock_timestamp() - seen_at < interval '5 s', true, 'and is noted') from proverq.prover where prover_id = 3;
 update proverq.prover set state = 'stopped' where prover_id = 3;
-select count(*) from proverq.heartbeat(3, '{}', 60000) \g /dev/null
+select proverq.renew_leases(3, '{}', '{}', '{}', 60000) \g /dev/null
 select test.is(state, 'stopped', 'a late heartbeat does not undo a stop') from proverq.prover where prover_id = 3;

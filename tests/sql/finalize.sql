@@ -69,7 +69,9 @@ from proverq.job where job_seq = :stuck;
 select test.is(count(witness), '1', 'its witness is still there') from proverq.partition where job_seq = :stuck;
 select test.matches(proverq.why(:stuck), 'the last step, which failed 1 time\(s\), the last: the outbox is full \(SQLSTATE P0001\); it is tried again in ', 'why');
 update proverq.job set finalize_after = clock_timestamp() where finalize_after is not null;
-select test.is(count(*), '0', 'it is tried again') from proverq.finalize_next();
+select test.is(string_agg(job_seq::text, ' '), format('%s %s', :stuck, :stuck_too), 'they wait for their end') from proverq.finalizable(10);
+select test.is(format('%s|%s|%s', run, event, error), '1||the outbox is full (SQLSTATE P0001)', 'one is tried again, and it is said why it cannot end') from proverq.finalize(:stuck);
+select test.is(count(*), '0', 'not at once again') from proverq.finalize(:stuck);
 select test.is(finalize_failures, 2, 'and fails again'), test.is(finalize_after - clock_timestamp() between interval '1.2 s' and interval '2.6 s', true, 'and waits longer') from proverq.job where job_seq = :stuck;
 select test.throws(format('select proverq.cancel(%s)', :stuck), 'P0001', 'the outbox is full', 'cancel, which does the same, meets the same');
 drop trigger refuse on proverq.webhook_delivery;
@@ -77,6 +79,8 @@ update proverq.job set finalize_after = clock_timestamp() where finalize_after i
 select test.is(format('%s %s', job_seq, event), format('%s proverq.job.finished', :stuck), 'when it can be it is') from proverq.finalize_next();
 select test.is(format('%s %s', job_seq, event), format('%s proverq.job.failed', :stuck_too), 'the failed one too') from proverq.finalize_next();
 select test.is(error, 'partition 0: constraint 64 fails', 'and its error is that of its partition') from proverq.job where job_seq = :stuck_too;
+select test.is(count(*), '0', 'what has ended does not end again') from proverq.finalize(:stuck);
+select test.is(count(*), '0', 'a job that is not there does not end') from proverq.finalize(999999);
 
 -- One that takes longer than a statement may.
 create function test.stall() returns trigger language plpgsql as $$ begin perform pg_sleep(5); return new; end $$;

@@ -93,6 +93,7 @@ may_not 'forging columns' "$denied" alice "insert into proverq.job (circuit, par
     "insert into proverq.job (circuit, partitions, circuit_id) values ('mul', 1, 1)" "insert into proverq.partition (job_seq, partition_idx, witness, state) values (1, 0, '\\x01', 'proved')" \
     "insert into proverq.partition (job_seq, partition_idx, witness, proof) values (1, 0, '\\x01', '{}')"
 may_not 'doing the service'"'"'s work' "$denied" alice "select count(*) from proverq.claim(1, '{2}', 1000, 1)" "select * from proverq.heartbeat(1, '{}', 1000)" \
+    "select proverq.renew_leases(1, '{}', '{}', '{}', 1000)" 'select * from proverq.finalizable(1)' 'select * from proverq.finalize(1)' \
     "select proverq.complete(1, 0, gen_random_uuid(), '{}', '[]', null, '{}', '{}', '{}', '{}')" "select proverq.fail(1, 0, gen_random_uuid(), 'x', 'x', false, true, '{}', '{}', '{}', '{}')" \
     "select proverq.release(1, 0, gen_random_uuid(), 'x', 0)" 'select proverq.rescue_expired()' "select proverq.rescue_prover(gen_random_uuid())" 'select proverq.finalize_next()' 'select proverq.wake_due()' \
     'select proverq.make_timing_partitions(1)' "select proverq.delivery_done(gen_random_uuid(), gen_random_uuid(), 200, null, null)" "select proverq.circuit_add('mul', '\\x', 'bn128', 1, 1, 1, '\\x', null, '{}', false)" \
@@ -135,6 +136,7 @@ it 'a shared one is for operators to make' "$(as alice "select proverq.create_we
 may 'a prover says hello' paula "prepare s as $(grep -v '^--' sql/statements/prover_register.sql); execute s ('00000000-0000-0000-0000-0000000000aa', 'h', 1, 'cpu', 'd', 'v')" 5
 may 'and good-bye' paula "prepare s as $(grep -v '^--' sql/statements/prover_stop.sql); execute s (5)" ''
 may 'it claims' paula "select string_agg(job_seq || '/' || partition_idx, ' ') from proverq.claim(5, '{2}', 60000, 4)" '3/0 3/1 1/0 1/1'
+may 'renews its leases' paula "select proverq.renew_leases(5, '{1,1}', '{0,1}', array['$(sql -c "select test.token(1, 0)")', '$(sql -c "select test.token(1, 1)")']::uuid[], 60000)" 2
 for idx in 0 1; do
     may 'completes' paula "select proverq.complete(1, $idx, '$(sql -c "select test.token(1, $idx)")', '{}', '[]', null, '{10}', '{0}', array[now()], '{7}')" t
 done
@@ -144,7 +146,8 @@ may_not 'a prover' "$denied" paula 'select * from proverq.jobs' 'select * from p
     "insert into proverq.artefact (sha256, kind, bytes, path) values (sha256('x'), 'zkey', 1, 'x')" 'update proverq.circuit set removed_at = now()' 'create table proverq.trap ()' 'delete from proverq.prover'
 
 # --- finalizers ---
-may 'a finalizer finalizes' fred 'select event from proverq.finalize_next()' proverq.job.finished
+may 'a finalizer looks for jobs' fred 'select job_seq from proverq.finalizable(10)' 1
+may 'and ends them' fred 'select event from proverq.finalize(1)' proverq.job.finished
 may 'makes timing tables' fred 'select proverq.make_timing_partitions(0)' 1
 may 'takes webhooks, with their secrets' fred "select secrets ~ '^whsec_' from proverq.claim_deliveries(10, 1, 10, 1000)" t
 may 'prunes' fred 'select count(*) from proverq.prune()' 0

@@ -24,7 +24,7 @@ it 'the circuit' "$(run circuit_get "(2, 'x86_64')" | cut -d'|' -f1-6,9-10,13-)"
 claimed=$(run claim "(5, '{2}', 60000, 4, '{}', '{}', '{}', '{}')")
 it claim "$(echo "$claimed" | cut -d'|' -f1-3,5-)" '1|0|1|2|f|\x7769746e6573732030|||0'
 token=$(echo "$claimed" | cut -d'|' -f4)
-it heartbeat "$(run heartbeat "(5, array['$token']::uuid[], 60000)")" "$token"
+it 'renew leases' "$(run renew_leases "(5, '{1}', '{0}', array['$token']::uuid[], 60000)")" 1
 it release "$(run release "(1, 0, '$token', 'why', 0)")" t
 token=$(run claim "(5, '{2}', 60000, 4, '{}', '{}', '{}', '{}')" | cut -d'|' -f4)
 it fail "$(run fail "(1, 0, '$token', 'device_fault', 'text', true, false, '{}', '{}', '{}', '{}')")" retry
@@ -33,7 +33,8 @@ sql -c 'update proverq.partition set due_at = now(), avoid_until = null' # the o
 it wake "$(run wake_due)" 1
 token=$(run claim "(5, '{2}', 60000, 4, '{}', '{}', '{}', '{}')" | cut -d'|' -f4)
 it complete "$(run complete "(1, 0, '$token', '{}', '[]', null, '{10}', '{0}', array[now()], '{7}')")" t
-it finalize "$(run finalize_next)" '1|1|proverq.job.finished'
+it finalizable "$(run finalizable '(10)')" 1
+it finalize "$(run finalize '(1)')" '1|proverq.job.finished|'
 it 'rescue expired' "$(run rescue_expired)" 0
 it 'rescue prover' "$(run rescue_prover "('00000000-0000-0000-0000-0000000000aa')")" 0
 run prover_stop '(5)'
