@@ -171,7 +171,7 @@ shutdown() {
     is "which spent no retry and lost no process" t "$(sql -c "select max(failures) = 0 and max(losses) = 0 from proverq.partition")"
     begin_prover prover-2 --lease 3s
     eventually "another one goes on" 60 "select count(*) filter (where state = 'leased') > 2 from proverq.partition"
-    for signal in STOP TERM INT CONT; do kill -$signal "${pids[prover-2]}"; done # it sees both before it can end well
+    for signal in STOP TERM INT CONT; do kill -"$signal" "${pids[prover-2]}"; done # it sees both before it can end well
     wait "${pids[prover-2]}" 2>/dev/null
     status=$?
     unset 'pids[prover-2]'
