@@ -1,5 +1,4 @@
-/* What the tests of the prover library share: small circuits with all their files, files as bytes,
- * and assertions on errors. */
+/* What the tests of the prover library share: small circuits with all their files, files as bytes. */
 #ifndef PROVERQ_TESTS_FIXTURE_H
 #define PROVERQ_TESTS_FIXTURE_H
 
@@ -9,29 +8,7 @@
 #include "gpu/wtns.h"
 #include "gpu/zkey.h"
 #include "tests/gpu/r1cs_builder.h"
-
-#include <check.h>
-#include <string.h>
-
-/* Both want a `struct error error` in scope. */
-#define CHECK_OK(call)                                                                             \
-    do {                                                                                           \
-        enum err check_rc = (call);                                                                \
-        ck_assert_msg(check_rc == ERR_NONE, "%s: %s: %s", #call, error_name(check_rc),             \
-                      error.text);                                                                 \
-    } while (0)
-#define CHECK_ERR(call, expected, fragment)                                                        \
-    do {                                                                                           \
-        enum err check_rc = (call);                                                                \
-        ck_assert_msg(check_rc == (expected), "%s: %s, not %s: %s", #call, error_name(check_rc),   \
-                      error_name(expected), check_rc == ERR_NONE ? "" : error.text);               \
-        ck_assert_msg(strstr(error.text, (fragment)) != NULL, "\"%s\" does not say \"%s\"",        \
-                      error.text, fragment);                                                       \
-    } while (0)
-
-/* Runs the tests, each between set_up and tear_down (or NULL), as one suite; what main returns. */
-int run_tests(const char *name, void (*set_up)(void), void (*tear_down)(void),
-              const TTest *const *const *tests, size_t n);
+#include "tests/gpu/suite.h"
 
 /* --- files --- */
 

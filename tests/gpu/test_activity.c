@@ -1,7 +1,7 @@
 /* What becomes of the records of a device: merged intervals, busy time counted exactly. */
 #include "gpu/activity.h"
+#include "tests/gpu/suite.h"
 
-#include <check.h>
 #include <stdlib.h>
 
 #define US INT64_C(1000)
@@ -155,24 +155,15 @@ START_TEST(records_that_nobody_takes_are_dropped_and_counted) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("activity");
-    TCase *tcase = tcase_create("activity");
-    tcase_set_timeout(tcase, 60);
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, records_that_overlap_are_one_interval_and_count_once);
-    tcase_add_test(tcase, short_pauses_are_bridged_but_are_not_busy);
-    tcase_add_test(tcase, the_order_in_which_records_come_does_not_matter);
-    tcase_add_test(tcase, kinds_do_not_mix);
-    tcase_add_test(tcase, a_record_across_the_limit_is_cut_there_and_goes_on);
-    tcase_add_test(tcase, busy_time_is_that_of_a_bitmap);
-    tcase_add_test(tcase, a_late_record_is_told_too);
-    tcase_add_test(tcase, times_are_settled_later_when_records_come_later);
-    tcase_add_test(tcase, no_time_is_no_record);
-    tcase_add_test(tcase, records_that_nobody_takes_are_dropped_and_counted);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    const TTest *const *const tests[] = {&records_that_overlap_are_one_interval_and_count_once,
+                                         &short_pauses_are_bridged_but_are_not_busy,
+                                         &the_order_in_which_records_come_does_not_matter,
+                                         &kinds_do_not_mix,
+                                         &a_record_across_the_limit_is_cut_there_and_goes_on,
+                                         &busy_time_is_that_of_a_bitmap,
+                                         &a_late_record_is_told_too,
+                                         &times_are_settled_later_when_records_come_later,
+                                         &no_time_is_no_record,
+                                         &records_that_nobody_takes_are_dropped_and_counted};
+    return run_tests("activity", setup, teardown, tests, sizeof tests / sizeof *tests);
 }

@@ -1,8 +1,8 @@
 /* Points against the affine group law written out in GMP, over Fq2 for both groups (G1 is the part
  * with no u). */
 #include "gpu/cpu/cpu_curve.h"
+#include "tests/gpu/suite.h"
 
-#include <check.h>
 #include <gmp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -573,25 +573,23 @@ START_TEST(the_larger_y_and_the_negative) {
 }
 END_TEST
 
-int main(void) {
+static void set_up(void) {
     gmp_randinit_default(rng);
     mpz_inits(q, r, NULL);
-    Suite *suite = suite_create("ec");
-    TCase *tc = tcase_create("ec");
-    tcase_set_timeout(tc, 120);
-    tcase_add_test(tc, addition_is_the_affine_group_law);
-    tcase_add_test(tc, multiples_by_any_256_bits);
-    tcase_add_test(tc, points_off_the_curve_or_the_subgroup_are_found);
-    tcase_add_test(tc, coordinates_at_or_above_q_are_refused);
-    tcase_add_test(tc, zkey_form_is_montgomery_and_infinity_zero);
-    tcase_add_test(tc, the_lowest_bad_point_of_a_list_is_named);
-    tcase_add_test(tc, the_larger_y_and_the_negative);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+}
+
+static void tear_down(void) {
     mpz_clears(q, r, NULL);
     gmp_randclear(rng);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int main(void) {
+    const TTest *const *const tests[] = {&addition_is_the_affine_group_law,
+                                         &multiples_by_any_256_bits,
+                                         &points_off_the_curve_or_the_subgroup_are_found,
+                                         &coordinates_at_or_above_q_are_refused,
+                                         &zkey_form_is_montgomery_and_infinity_zero,
+                                         &the_lowest_bad_point_of_a_list_is_named,
+                                         &the_larger_y_and_the_negative};
+    return run_tests("ec", set_up, tear_down, tests, sizeof tests / sizeof *tests);
 }

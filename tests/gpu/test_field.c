@@ -2,8 +2,8 @@
 #include "tests/gpu/arith.h"
 
 #include "gpu/cpu/cpu_curve.h"
+#include "tests/gpu/suite.h"
 
-#include <check.h>
 #include <gmp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -309,23 +309,19 @@ START_TEST(scalar_table_agrees_with_gmp) {
 }
 END_TEST
 
-int main(void) {
+static void set_up(void) {
     gmp_randinit_default(rng);
-    Suite *suite = suite_create("field");
-    TCase *tc = tcase_create("field");
-    tcase_set_timeout(tc, 120);
-    tcase_add_test(tc, operations_agree_with_gmp);
-    tcase_add_test(tc, product_with_any_plain_number_is_reduced);
-    tcase_add_test(tc, montgomery_form_is_times_r);
-    tcase_add_test(tc, batch_inversion_equals_single_ones_and_keeps_zeros);
-    tcase_add_test(tc, range_check_ends_below_the_modulus);
-    tcase_add_test(tc, quadratic_extension_agrees_with_gmp);
-    tcase_add_test(tc, scalar_table_agrees_with_gmp);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+}
+
+static void tear_down(void) {
     gmp_randclear(rng);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int main(void) {
+    const TTest *const *const tests[] = {
+        &operations_agree_with_gmp,          &product_with_any_plain_number_is_reduced,
+        &montgomery_form_is_times_r,         &batch_inversion_equals_single_ones_and_keeps_zeros,
+        &range_check_ends_below_the_modulus, &quadratic_extension_agrees_with_gmp,
+        &scalar_table_agrees_with_gmp};
+    return run_tests("field", set_up, tear_down, tests, sizeof tests / sizeof *tests);
 }

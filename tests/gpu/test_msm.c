@@ -1,8 +1,8 @@
 /* Multi-scalar multiplication: bases are known multiples k_i of the generator, so that GMP knows the
  * answer: (sum s_i k_i mod r) * G. Both curves, both groups, every instruction set. */
 #include "gpu/cpu/cpu_curve.h"
+#include "tests/gpu/suite.h"
 
-#include <check.h>
 #include <gmp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -301,29 +301,25 @@ START_TEST(only_infinity) {
 }
 END_TEST
 
-int main(void) {
+static void set_up(void) {
     struct error error;
     gmp_randinit_default(rng);
     for (size_t t = 0; t < sizeof thread_counts / sizeof *thread_counts; t++)
-        if (thread_counts[t] > 1 && pool_open(thread_counts[t], &pools[t], &error) != ERR_NONE)
-            return EXIT_FAILURE;
-    Suite *suite = suite_create("msm");
-    TCase *tc = tcase_create("msm");
-    tcase_set_timeout(tc, 300);
-    tcase_add_test(tc, random_scalars_at_every_size);
-    tcase_add_test(tc, thousands_of_points_and_witnesses_of_bits);
-    tcase_add_test(tc, equal_scalars_zero_one_minus_one_and_half_of_r);
-    tcase_add_test(tc, powers_of_two_and_their_negatives);
-    tcase_add_test(tc, equal_and_opposite_points_and_infinity);
-    tcase_add_test(tc, only_infinity);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK); /* the pools' threads do not survive a fork */
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+        if (thread_counts[t] > 1) CHECK_OK(pool_open(thread_counts[t], &pools[t], &error));
+}
+
+static void tear_down(void) {
     for (size_t t = 0; t < sizeof thread_counts / sizeof *thread_counts; t++)
         pool_close(pools[t]);
     gmp_randclear(rng);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int main(void) {
+    const TTest *const *const tests[] = {&random_scalars_at_every_size,
+                                         &thousands_of_points_and_witnesses_of_bits,
+                                         &equal_scalars_zero_one_minus_one_and_half_of_r,
+                                         &powers_of_two_and_their_negatives,
+                                         &equal_and_opposite_points_and_infinity,
+                                         &only_infinity};
+    return run_tests("msm", set_up, tear_down, tests, sizeof tests / sizeof *tests);
 }

@@ -1,8 +1,8 @@
 /* Transforms and the quotient against their definitions, computed with GMP. */
 #include "gpu/cpu/cpu_curve.h"
 #include "tests/gpu/small_field.h"
+#include "tests/gpu/suite.h"
 
-#include <check.h>
 #include <gmp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -338,27 +338,25 @@ START_TEST(matrix_rows_hold_their_entries_in_any_file_order) {
 }
 END_TEST
 
-int main(void) {
+static void set_up(void) {
     struct error error;
     gmp_randinit_default(rng);
-    if (pool_open(2, &pools[1], &error) != ERR_NONE) return EXIT_FAILURE;
-    if (pool_open(3, &pools[2], &error) != ERR_NONE) return EXIT_FAILURE;
-    Suite *suite = suite_create("ntt");
-    TCase *tc = tcase_create("ntt");
-    tcase_add_test(tc, small_transforms_are_the_definition);
-    tcase_add_test(tc, large_transforms_agree_at_random_points_and_go_back);
-    tcase_add_test(tc, a_transform_beyond_the_field_is_refused);
-    tcase_add_test(tc, quotient_is_ab_minus_c_on_the_odd_powers);
-    tcase_add_test(tc, without_a_root_of_twice_the_order_the_shift_is_25);
-    tcase_add_test(tc, matrix_rows_hold_their_entries_in_any_file_order);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK); /* the pools' threads do not survive a fork */
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    CHECK_OK(pool_open(2, &pools[1], &error));
+    CHECK_OK(pool_open(3, &pools[2], &error));
+}
+
+static void tear_down(void) {
     pool_close(pools[1]);
     pool_close(pools[2]);
     gmp_randclear(rng);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int main(void) {
+    const TTest *const *const tests[] = {&small_transforms_are_the_definition,
+                                         &large_transforms_agree_at_random_points_and_go_back,
+                                         &a_transform_beyond_the_field_is_refused,
+                                         &quotient_is_ab_minus_c_on_the_odd_powers,
+                                         &without_a_root_of_twice_the_order_the_shift_is_25,
+                                         &matrix_rows_hold_their_entries_in_any_file_order};
+    return run_tests("ntt", set_up, tear_down, tests, sizeof tests / sizeof *tests);
 }

@@ -1,11 +1,10 @@
 /* The pool: every index once, from workers below pool_threads, one loop at a time. */
 #include "gpu/cpu/pool.h"
+#include "tests/gpu/suite.h"
 
-#include <check.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_N = 5000, MAX_THREADS = 16 };
@@ -163,20 +162,12 @@ START_TEST(the_shared_pool_is_one) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("pool");
-    TCase *tc = tcase_create("pool");
-    tcase_set_timeout(tc, 60);
-    tcase_add_test(tc, every_index_once_at_any_size_and_chunk);
-    tcase_add_test(tc, more_threads_than_processors_work);
-    tcase_add_test(tc, zero_threads_means_the_processors_of_this_process);
-    tcase_add_test(tc, callers_take_turns);
-    tcase_add_test(tc, short_loops_from_several_threads_lose_nothing);
-    tcase_add_test(tc, pools_open_and_close_again_and_again);
-    tcase_add_test(tc, the_shared_pool_is_one);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    const TTest *const *const tests[] = {&every_index_once_at_any_size_and_chunk,
+                                         &more_threads_than_processors_work,
+                                         &zero_threads_means_the_processors_of_this_process,
+                                         &callers_take_turns,
+                                         &short_loops_from_several_threads_lose_nothing,
+                                         &pools_open_and_close_again_and_again,
+                                         &the_shared_pool_is_one};
+    return run_tests("pool", NULL, NULL, tests, sizeof tests / sizeof *tests);
 }

@@ -6,8 +6,8 @@
 #include "gpu/verify.h"
 #include "gpu/wtns.h"
 #include "tests/gpu/r1cs_builder.h"
+#include "tests/gpu/suite.h"
 
-#include <check.h>
 #include <gmp.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -648,27 +648,21 @@ END_TEST
 #endif
 
 int main(void) {
-    Suite *suite = suite_create("prover");
-    TCase *tc = tcase_create("prover");
-    tcase_set_timeout(tc, 300);
-    tcase_add_test(tc, proofs_verify_on_both_curves_with_and_without_publics);
-    tcase_add_test(tc, given_r_and_s_the_points_are_those_of_a_direct_computation);
-    tcase_add_test(tc, other_numbers_of_witnesses_are_unsupported);
-    tcase_add_test(tc, device_names_are_exact);
-    tcase_add_test(tc, every_step_is_timed_once_and_none_overlap);
-    tcase_add_test(tc, activity_is_what_the_steps_say_and_no_more);
-    tcase_add_test(tc, threads_prove_different_keys_on_one_device);
-    tcase_add_test(tc, one_thread_starts_more_proofs_than_slots);
-    tcase_add_test(tc, blinding_is_below_r_full_width_and_fresh);
-    tcase_add_test(tc, host_memory_is_zeroed_and_impossible_sizes_are_refused);
+    const TTest *const *const tests[] = {
+        &proofs_verify_on_both_curves_with_and_without_publics,
+        &given_r_and_s_the_points_are_those_of_a_direct_computation,
+        &other_numbers_of_witnesses_are_unsupported,
+        &device_names_are_exact,
+        &every_step_is_timed_once_and_none_overlap,
+        &activity_is_what_the_steps_say_and_no_more,
+        &threads_prove_different_keys_on_one_device,
+        &one_thread_starts_more_proofs_than_slots,
+        &blinding_is_below_r_full_width_and_fresh,
+        &host_memory_is_zeroed_and_impossible_sizes_are_refused,
 #ifdef COUNTED_ALLOCATOR
-    tcase_add_test(tc, key_memory_foretells_what_is_allocated);
-    tcase_add_test(tc, every_failed_allocation_is_an_error_and_leaks_nothing);
+        &key_memory_foretells_what_is_allocated,
+        &every_failed_allocation_is_an_error_and_leaks_nothing,
 #endif
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    };
+    return run_tests("prover", NULL, NULL, tests, sizeof tests / sizeof *tests);
 }

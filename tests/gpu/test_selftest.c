@@ -1,8 +1,8 @@
 /* The test of a device: the CPU passes, one that computes wrongly or fails does not. */
 #include "gpu/backend.h"
 #include "gpu/selftest.h"
+#include "tests/gpu/suite.h"
 
-#include <check.h>
 #include <stdlib.h>
 
 static struct error error;
@@ -60,18 +60,9 @@ START_TEST(without_a_place_for_the_key_nothing_is_said_of_the_device) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("selftest");
-    TCase *tcase = tcase_create("selftest");
-    tcase_set_timeout(tcase, 60);
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, a_device_that_proves_passes);
-    tcase_add_test(tcase, a_device_that_computes_wrongly_does_not);
-    tcase_add_test(tcase, a_device_that_takes_no_key_does_not);
-    tcase_add_test(tcase, without_a_place_for_the_key_nothing_is_said_of_the_device);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    const TTest *const *const tests[] = {
+        &a_device_that_proves_passes, &a_device_that_computes_wrongly_does_not,
+        &a_device_that_takes_no_key_does_not,
+        &without_a_place_for_the_key_nothing_is_said_of_the_device};
+    return run_tests("selftest", setup, teardown, tests, sizeof tests / sizeof *tests);
 }

@@ -1,10 +1,9 @@
 /* Which addresses a webhook may reach. */
 #include "service/address.h"
+#include "tests/gpu/suite.h"
 
 #include <arpa/inet.h>
-#include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
 
@@ -160,21 +159,13 @@ START_TEST(what_is_no_network_is_refused) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("address");
-    TCase *tcase = tcase_create("address");
-    tcase_add_checked_fixture(tcase, setup, NULL);
-    tcase_add_test(tcase, public_addresses_are_allowed);
-    tcase_add_test(tcase, addresses_that_only_this_host_reaches_are_refused);
-    tcase_add_test(tcase, an_ipv4_address_inside_an_ipv6_one_is_judged_as_itself);
-    tcase_add_test(tcase, ipv6_addresses_that_are_not_public_are_refused);
-    tcase_add_test(tcase, an_operator_allows_a_network_and_nothing_beside_it);
-    tcase_add_test(tcase, all_of_one_family_is_not_all_of_the_other);
-    tcase_add_test(tcase, other_families_are_refused);
-    tcase_add_test(tcase, what_is_no_network_is_refused);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    const TTest *const *const tests[] = {&public_addresses_are_allowed,
+                                         &addresses_that_only_this_host_reaches_are_refused,
+                                         &an_ipv4_address_inside_an_ipv6_one_is_judged_as_itself,
+                                         &ipv6_addresses_that_are_not_public_are_refused,
+                                         &an_operator_allows_a_network_and_nothing_beside_it,
+                                         &all_of_one_family_is_not_all_of_the_other,
+                                         &other_families_are_refused,
+                                         &what_is_no_network_is_refused};
+    return run_tests("address", setup, NULL, tests, sizeof tests / sizeof *tests);
 }

@@ -1,8 +1,7 @@
-/* Artefacts in the database, in the artefact folder and in the cache; needs PROVERQ_TEST_DSN. */
+/* Artefacts in the database, in the artefact folder and in the cache. */
 #include "service/artefact.h"
-#include "service/migrate.h"
+#include "tests/service/database.h"
 
-#include <check.h>
 #include <dirent.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -14,31 +13,14 @@
 enum { FILE_BYTES = 2 * ARTEFACT_CHUNK_BYTES + 12345 };
 
 static struct error error;
-static struct db *db;
 static char base[64], cache[80], root[80], file[80];
 static struct artefact_places places;
 static struct artefact artefact;
 
-static void must(enum err rc) {
-    ck_assert_msg(rc == ERR_NONE, "%s", error.text);
-}
-
 static struct db *connect_db(void) {
     static const struct db_statement *const statements[] = {&artefact_chunk_get, &artefact_put,
                                                             &artefact_chunk_put};
-    struct db_settings settings = {.conninfo = getenv("PROVERQ_TEST_DSN"),
-                                   .application = "test_artefact",
-                                   .statement_timeout_ms = 20000,
-                                   .lock_timeout_ms = 5000,
-                                   .statements = statements,
-                                   .n_statements = 3};
-    struct db *made = NULL;
-    must(db_open(&settings, &made, &error));
-    return made;
-}
-
-static void script(const char *sql) {
-    must(db_script(db, "test", sql, &error));
+    return connect_with(statements, sizeof statements / sizeof *statements);
 }
 
 static void write_file(const char *path, size_t n, uint8_t seed) {
@@ -49,10 +31,7 @@ static void write_file(const char *path, size_t n, uint8_t seed) {
     ck_assert_int_eq(fclose(stream), 0);
 }
 
-/* The schema is made once; each test has an empty artefact table. */
 static void setup(void) {
-    struct options options = {.database = getenv("PROVERQ_TEST_DSN"), .listen_database = ""};
-    must(migrate_up(&options, &error));
     db = connect_db();
     script("truncate proverq.artefact cascade");
     snprintf(base, sizeof base, "/tmp/proverq-artefact-XXXXXX");
@@ -68,17 +47,16 @@ static void setup(void) {
 
 static void teardown(void) {
     char command[128];
-    script("truncate proverq.artefact cascade");
-    db_close(db);
+    close_db();
     snprintf(command, sizeof command, "rm -rf '%s'", base);
     ck_assert_int_eq(system(command), 0);
 }
 
 static void store(uint64_t limit) {
-    must(artefact_describe(&places, ARTEFACT_ZKEY, file, limit, &artefact, &error));
-    must(db_begin(db, &error));
-    must(artefact_store(&places, db, file, &artefact, &error));
-    must(db_commit(db, &error));
+    CHECK_OK(artefact_describe(&places, ARTEFACT_ZKEY, file, limit, &artefact, &error));
+    CHECK_OK(db_begin(db, &error));
+    CHECK_OK(artefact_store(&places, db, file, &artefact, &error));
+    CHECK_OK(db_commit(db, &error));
 }
 
 static void fetched_is_the_file(bool over_the_network) {
@@ -86,9 +64,9 @@ static void fetched_is_the_file(bool over_the_network) {
     bool fetched;
     struct sha256 hash;
     uint64_t bytes;
-    must(artefact_fetch(&places, db, &artefact, &path, &fetched, &error));
+    CHECK_OK(artefact_fetch(&places, db, &artefact, &path, &fetched, &error));
     ck_assert(fetched == over_the_network);
-    must(artefact_hash(path, &hash, &bytes, &error));
+    CHECK_OK(artefact_hash(path, &hash, &bytes, &error));
     ck_assert_mem_eq(&hash, &artefact.sha256, sizeof hash);
     ck_assert_uint_eq(bytes, FILE_BYTES);
     free(path);
@@ -224,14 +202,14 @@ START_TEST(a_path_that_leaves_the_folder_is_refused) {
 END_TEST
 
 START_TEST(a_file_that_changes_meanwhile_is_not_stored) {
-    must(artefact_describe(&places, ARTEFACT_ZKEY, file, UINT64_MAX, &artefact, &error));
+    CHECK_OK(artefact_describe(&places, ARTEFACT_ZKEY, file, UINT64_MAX, &artefact, &error));
     write_file(file, FILE_BYTES, 9);
-    must(db_begin(db, &error));
+    CHECK_OK(db_begin(db, &error));
     ck_assert_int_eq(artefact_store(&places, db, file, &artefact, &error), ERR_IO);
     db_rollback(db);
-    must(artefact_describe(&places, ARTEFACT_ZKEY, file, 10, &artefact, &error));
+    CHECK_OK(artefact_describe(&places, ARTEFACT_ZKEY, file, 10, &artefact, &error));
     write_file(file, FILE_BYTES, 10);
-    must(db_begin(db, &error));
+    CHECK_OK(db_begin(db, &error));
     ck_assert_int_eq(artefact_store(&places, db, file, &artefact, &error), ERR_IO);
     db_rollback(db);
 }
@@ -251,7 +229,7 @@ START_TEST(a_check_is_remembered_by_hash) {
     struct sha256 other = {{1}};
     store(UINT64_MAX);
     ck_assert(!artefact_is_checked(&places, &artefact.sha256));
-    must(artefact_mark_checked(&places, &artefact.sha256, &error));
+    CHECK_OK(artefact_mark_checked(&places, &artefact.sha256, &error));
     ck_assert(artefact_is_checked(&places, &artefact.sha256));
     ck_assert(!artefact_is_checked(&places, &other));
 }
@@ -260,7 +238,7 @@ END_TEST
 static void cache_dir_is(const char *option, const char *wanted) {
     char *path = NULL;
     struct stat status;
-    must(artefact_cache_dir(option, &path, &error));
+    CHECK_OK(artefact_cache_dir(option, &path, &error));
     ck_assert_str_eq(path, wanted);
     ck_assert_int_eq(stat(path, &status), 0);
     ck_assert(S_ISDIR(status.st_mode));
@@ -291,30 +269,17 @@ START_TEST(the_cache_is_where_it_was_asked_for) {
 END_TEST
 
 int main(void) {
-    if (!getenv("PROVERQ_TEST_DSN")) {
-        printf("test_artefact: skipped, PROVERQ_TEST_DSN is not set\n");
-        return 0;
-    }
-    Suite *suite = suite_create("artefact");
-    TCase *tcase = tcase_create("artefact");
-    tcase_set_timeout(tcase, 60);
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, what_is_stored_is_fetched_once_and_then_cached);
-    tcase_add_test(tcase, storing_again_changes_nothing);
-    tcase_add_test(tcase, a_corrupt_file_of_the_cache_is_fetched_again);
-    tcase_add_test(tcase, what_the_database_has_wrong_is_refused_and_not_kept);
-    tcase_add_test(tcase, many_that_fetch_at_once_download_it_once);
-    tcase_add_test(tcase, a_large_file_goes_to_the_artefact_folder);
-    tcase_add_test(tcase, a_large_file_without_a_folder_is_refused);
-    tcase_add_test(tcase, a_path_that_leaves_the_folder_is_refused);
-    tcase_add_test(tcase, a_file_that_changes_meanwhile_is_not_stored);
-    tcase_add_test(tcase, an_empty_or_missing_file_is_refused);
-    tcase_add_test(tcase, a_check_is_remembered_by_hash);
-    tcase_add_test(tcase, the_cache_is_where_it_was_asked_for);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    const TTest *const *const tests[] = {&what_is_stored_is_fetched_once_and_then_cached,
+                                         &storing_again_changes_nothing,
+                                         &a_corrupt_file_of_the_cache_is_fetched_again,
+                                         &what_the_database_has_wrong_is_refused_and_not_kept,
+                                         &many_that_fetch_at_once_download_it_once,
+                                         &a_large_file_goes_to_the_artefact_folder,
+                                         &a_large_file_without_a_folder_is_refused,
+                                         &a_path_that_leaves_the_folder_is_refused,
+                                         &a_file_that_changes_meanwhile_is_not_stored,
+                                         &an_empty_or_missing_file_is_refused,
+                                         &a_check_is_remembered_by_hash,
+                                         &the_cache_is_where_it_was_asked_for};
+    return run_database_tests("artefact", setup, teardown, tests, sizeof tests / sizeof *tests);
 }

@@ -1,9 +1,8 @@
-/* The database module against a real PostgreSQL, whose connection string is PROVERQ_TEST_DSN. */
+/* The database module against a real PostgreSQL. */
 #include "service/db.h"
+#include "tests/service/database.h"
 
-#include <check.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -11,45 +10,6 @@
 #include <unistd.h>
 
 static struct error error;
-static struct db *db;
-
-static struct db_settings settings_of(const char *conninfo) {
-    return (struct db_settings){.conninfo = conninfo,
-                                .application = "test_db",
-                                .statement_timeout_ms = 5000,
-                                .lock_timeout_ms = 1000};
-}
-
-static struct db *connect_to(const char *conninfo) {
-    struct db *made = NULL;
-    struct db_settings settings = settings_of(conninfo);
-    ck_assert_msg(db_open(&settings, &made, &error) == ERR_NONE, "%s", error.text);
-    return made;
-}
-
-static void setup(void) {
-    db = connect_to(getenv("PROVERQ_TEST_DSN"));
-}
-
-static void teardown(void) {
-    db_close(db);
-    db = NULL;
-}
-
-static struct db_result *query(const char *sql, const char *params, const char *columns,
-                               const struct db_param *values) {
-    struct db_result *rows = NULL;
-    ck_assert_msg(db_query(db, sql, params, columns, values, &rows, &error) == ERR_NONE, "%s",
-                  error.text);
-    return rows;
-}
-
-static int64_t number(const char *sql) {
-    struct db_result *rows = query(sql, "", "l", DB_NO_PARAMS);
-    int64_t value = db_get_int(rows, 0, 0);
-    db_free(rows);
-    return value;
-}
 
 START_TEST(numbers_keep_their_value) {
     static const int64_t values[] = {0, 1, -1, INT16_MAX, INT16_MIN};
@@ -218,9 +178,9 @@ START_TEST(a_rolled_back_transaction_leaves_nothing) {
 END_TEST
 
 START_TEST(a_slow_statement_is_stopped) {
-    struct db_settings settings = settings_of(getenv("PROVERQ_TEST_DSN"));
+    struct db_settings settings = {
+        .conninfo = test_dsn(), .application = "test", .statement_timeout_ms = 100};
     struct db *quick = NULL;
-    settings.statement_timeout_ms = 100;
     ck_assert_int_eq(db_open(&settings, &quick, &error), ERR_NONE);
     ck_assert_int_eq(db_query(quick, "select pg_sleep(20)", "", "v", DB_NO_PARAMS, NULL, &error),
                      ERR_DATABASE);
@@ -236,7 +196,7 @@ static void kill_connection_of(struct db *victim) {
         ERR_NONE);
     int64_t pid = db_get_int(rows, 0, 0);
     db_free(rows);
-    struct db *killer = connect_to(getenv("PROVERQ_TEST_DSN"));
+    struct db *killer = connect_with(NULL, 0);
     ck_assert_int_eq(db_query(killer, "select pg_terminate_backend($1::int4, 5000)", "i", "b",
                               DB_PARAMS(db_int(pid)), NULL, &error),
                      ERR_NONE);
@@ -251,7 +211,7 @@ START_TEST(a_lost_connection_is_noticed_and_made_again_with_its_channels) {
     ck_assert(!db_is_connected(db));
     ck_assert_int_eq(db_query(db, "select 1", "", "i", DB_NO_PARAMS, NULL, &error), ERR_CONNECTION);
     ck_assert_int_eq(db_reconnect(db, -1, &error), ERR_NONE);
-    struct db *other = connect_to(getenv("PROVERQ_TEST_DSN"));
+    struct db *other = connect_with(NULL, 0);
     ck_assert_int_eq(db_script(other, "x", "notify test_db_channel", &error), ERR_NONE);
     ck_assert_int_eq(db_wait(db, -1, 5000, &wake, &error), ERR_NONE);
     ck_assert_int_eq(wake, DB_WAKE_NOTIFIED);
@@ -316,7 +276,7 @@ END_TEST
 
 START_TEST(an_unreachable_server_is_an_error_at_once) {
     struct db *none = NULL;
-    struct db_settings settings = settings_of("host=/nonexistent dbname=x");
+    struct db_settings settings = {.conninfo = "host=/nonexistent dbname=x", .application = "test"};
     ck_assert_int_eq(db_open(&settings, &none, &error), ERR_CONNECTION);
     ck_assert_ptr_null(none);
     settings.conninfo = "host=127.0.0.1 port=1 password=geheim";
@@ -330,45 +290,32 @@ END_TEST
 START_TEST(a_statement_that_is_not_compiled_in_stops_the_start) {
     static const struct db_statement none = {"no_such_statement", "", ""};
     static const struct db_statement *const list[] = {&none};
-    struct db_settings settings = settings_of(getenv("PROVERQ_TEST_DSN"));
+    struct db_settings settings = {
+        .conninfo = test_dsn(), .application = "test", .statements = list, .n_statements = 1};
     struct db *made = NULL;
-    settings.statements = list;
-    settings.n_statements = 1;
     ck_assert_int_eq(db_open(&settings, &made, &error), ERR_INTERNAL);
 }
 END_TEST
 
 int main(void) {
-    if (!getenv("PROVERQ_TEST_DSN")) {
-        printf("test_db: skipped, PROVERQ_TEST_DSN is not set\n");
-        return 0;
-    }
-    Suite *suite = suite_create("db");
-    TCase *tcase = tcase_create("db");
-    tcase_set_timeout(tcase, 60);
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, numbers_keep_their_value);
-    tcase_add_test(tcase, a_number_too_wide_is_refused);
-    tcase_add_test(tcase, bytes_text_uuid_and_json_keep_their_value);
-    tcase_add_test(tcase, nulls_are_told_apart);
-    tcase_add_test(tcase, arrays_keep_their_items);
-    tcase_add_test(tcase, arrays_of_json_and_bytes_keep_items_and_nulls);
-    tcase_add_test(tcase, types_that_differ_from_the_declared_are_refused);
-    tcase_add_test(tcase, refusals_are_classified);
-    tcase_add_test(tcase, a_script_names_the_line_of_its_error);
-    tcase_add_test(tcase, a_rolled_back_transaction_leaves_nothing);
-    tcase_add_test(tcase, a_slow_statement_is_stopped);
-    tcase_add_test(tcase, a_lost_connection_is_noticed_and_made_again_with_its_channels);
-    tcase_add_test(tcase, a_connection_lost_while_waiting_ends_the_wait);
-    tcase_add_test(tcase, a_connection_that_is_lost_at_once_is_not_made_again_at_once);
-    tcase_add_test(tcase, a_wait_ends_by_time_or_by_its_descriptor);
-    tcase_add_test(tcase, reconnecting_ends_when_it_is_told_to);
-    tcase_add_test(tcase, an_unreachable_server_is_an_error_at_once);
-    tcase_add_test(tcase, a_statement_that_is_not_compiled_in_stops_the_start);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    const TTest *const *const tests[] = {
+        &numbers_keep_their_value,
+        &a_number_too_wide_is_refused,
+        &bytes_text_uuid_and_json_keep_their_value,
+        &nulls_are_told_apart,
+        &arrays_keep_their_items,
+        &arrays_of_json_and_bytes_keep_items_and_nulls,
+        &types_that_differ_from_the_declared_are_refused,
+        &refusals_are_classified,
+        &a_script_names_the_line_of_its_error,
+        &a_rolled_back_transaction_leaves_nothing,
+        &a_slow_statement_is_stopped,
+        &a_lost_connection_is_noticed_and_made_again_with_its_channels,
+        &a_connection_lost_while_waiting_ends_the_wait,
+        &a_connection_that_is_lost_at_once_is_not_made_again_at_once,
+        &a_wait_ends_by_time_or_by_its_descriptor,
+        &reconnecting_ends_when_it_is_told_to,
+        &an_unreachable_server_is_an_error_at_once,
+        &a_statement_that_is_not_compiled_in_stops_the_start};
+    return run_tests("db", open_db, close_db, tests, sizeof tests / sizeof *tests);
 }

@@ -1,9 +1,9 @@
 /* Where the database module connects to: defaults, several hosts. Against the PostgreSQL of
- * PROVERQ_TEST_DSN, a postgresql:// URI of one host, and sockets that are none. */
+ * the tests, a postgresql:// URI of one host, and sockets that are none. */
 #include "service/db_private.h"
+#include "tests/service/database.h"
 
 #include <arpa/inet.h>
-#include <check.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static double now_s(void) {
 static const char *behind(int port, const char *more) {
     static char dsn[500];
     char copy[400], *at, *slash;
-    snprintf(copy, sizeof copy, "%s", getenv("PROVERQ_TEST_DSN"));
+    snprintf(copy, sizeof copy, "%s", test_dsn());
     at = strchr(copy, '@');
     ck_assert_ptr_nonnull(at);
     slash = strchr(at, '/');
@@ -34,10 +34,9 @@ static const char *behind(int port, const char *more) {
     return dsn;
 }
 
-static enum err try_to(const char *conninfo, struct db **out) {
-    struct db_settings settings = {.conninfo = conninfo, .application = "test_db_connect"};
-    *out = NULL;
-    return db_open(&settings, out, &error);
+static enum err try_to(const char *conninfo) {
+    struct db_settings settings = {.conninfo = conninfo, .application = "test"};
+    return db_open(&settings, &db, &error);
 }
 
 /* A socket that takes connections and says nothing, as a host that hangs. */
@@ -54,42 +53,38 @@ static int silent(int *port) {
 }
 
 START_TEST(a_host_that_refuses_is_passed_over) {
-    struct db *db;
-    ck_assert_msg(try_to(behind(1, ""), &db) == ERR_NONE, "%s", error.text);
+    CHECK_OK(try_to(behind(1, "")));
     ck_assert(!db_is_pooled(db));
-    db_close(db);
+    close_db();
 }
 END_TEST
 
 START_TEST(a_host_that_is_silent_is_passed_over_in_time) {
-    struct db *db;
     int port, fd = silent(&port);
     double start = now_s();
-    ck_assert_msg(try_to(behind(port, "?connect_timeout=2"), &db) == ERR_NONE, "%s", error.text);
+    CHECK_OK(try_to(behind(port, "?connect_timeout=2")));
     ck_assert(now_s() - start > 1.9 && now_s() - start < 8);
     start = now_s();
     ck_assert_int_eq(db_reconnect(db, -1, &error), ERR_NONE); /* the one that served comes first */
     ck_assert(now_s() - start < 1.5);
-    db_close(db);
+    close_db();
     close(fd);
 }
 END_TEST
 
 START_TEST(of_several_hosts_one_that_takes_no_writes_does_not_serve) {
-    struct db *db;
     setenv("PGOPTIONS", "-c default_transaction_read_only=on", 1);
-    ck_assert_int_eq(try_to(behind(1, ""), &db), ERR_CONNECTION);
+    ck_assert_int_eq(try_to(behind(1, "")), ERR_CONNECTION);
     ck_assert_ptr_nonnull(strstr(error.text, "read-only"));
-    ck_assert_msg(try_to(behind(1, "?target_session_attrs=any"), &db) == ERR_NONE, "%s",
-                  error.text);
-    db_close(db);
-    ck_assert_msg(try_to(getenv("PROVERQ_TEST_DSN"), &db) == ERR_NONE, "%s", error.text);
+    CHECK_OK(try_to(behind(1, "?target_session_attrs=any")));
+    close_db();
+    CHECK_OK(try_to(test_dsn()));
     /* A statement that the server refuses because it takes no writes: another may by then. */
     ck_assert_int_eq(
         db_query(db, "create table proverq_none ()", "", "", DB_NO_PARAMS, NULL, &error),
         ERR_CONNECTION);
     ck_assert(!db_is_connected(db));
-    db_close(db);
+    close_db();
     unsetenv("PGOPTIONS");
 }
 END_TEST
@@ -166,31 +161,18 @@ START_TEST(each_host_has_its_port_and_address) {
 END_TEST
 
 START_TEST(lists_that_do_not_fit_are_an_error_of_libpq) {
-    struct db *db;
-    ck_assert_int_eq(try_to("host=127.0.0.1,127.0.0.2 port=1,2,3", &db), ERR_CONNECTION);
+    ck_assert_int_eq(try_to("host=127.0.0.1,127.0.0.2 port=1,2,3"), ERR_CONNECTION);
     ck_assert_ptr_nonnull(strstr(error.text, "match 3 port numbers to 2 hosts"));
 }
 END_TEST
 
 int main(void) {
-    if (!getenv("PROVERQ_TEST_DSN")) {
-        printf("test_db_connect: skipped, PROVERQ_TEST_DSN is not set\n");
-        return 0;
-    }
-    Suite *suite = suite_create("db_connect");
-    TCase *tcase = tcase_create("db_connect");
-    tcase_set_timeout(tcase, 60);
-    tcase_add_test(tcase, a_host_that_refuses_is_passed_over);
-    tcase_add_test(tcase, a_host_that_is_silent_is_passed_over_in_time);
-    tcase_add_test(tcase, of_several_hosts_one_that_takes_no_writes_does_not_serve);
-    tcase_add_test(tcase, defaults_give_way_to_the_users_values);
-    tcase_add_test(tcase, a_service_file_counts_as_the_users_word);
-    tcase_add_test(tcase, each_host_has_its_port_and_address);
-    tcase_add_test(tcase, lists_that_do_not_fit_are_an_error_of_libpq);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    const TTest *const *const tests[] = {&a_host_that_refuses_is_passed_over,
+                                         &a_host_that_is_silent_is_passed_over_in_time,
+                                         &of_several_hosts_one_that_takes_no_writes_does_not_serve,
+                                         &defaults_give_way_to_the_users_values,
+                                         &a_service_file_counts_as_the_users_word,
+                                         &each_host_has_its_port_and_address,
+                                         &lists_that_do_not_fit_are_an_error_of_libpq};
+    return run_tests("db_connect", NULL, NULL, tests, sizeof tests / sizeof *tests);
 }

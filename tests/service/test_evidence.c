@@ -1,63 +1,26 @@
-/* What is recorded beside the partitions: nothing is lost while the database refuses, nothing twice.
- * Needs PROVERQ_TEST_DSN. */
+/* What is recorded beside the partitions: nothing is lost while the database refuses, nothing twice. */
 #include "service/evidence.h"
-#include "service/migrate.h"
 #include "service/stages.h"
+#include "tests/service/database.h"
 
-#include <check.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 static struct error error;
-static struct db *db; /* the test's */
 static struct options options;
 static struct pipeline pipeline;
 static struct evidence evidence;
 
-static void must(enum err rc) {
-    ck_assert_msg(rc == ERR_NONE, "%s", error.text);
-}
-
-static struct db *connect_with(const struct stage_statements *statements) {
-    struct db_settings settings = {.conninfo = getenv("PROVERQ_TEST_DSN"),
-                                   .application = "test_evidence",
-                                   .statement_timeout_ms = 5000,
-                                   .lock_timeout_ms = 5000,
-                                   .statements = statements ? statements->list : NULL,
-                                   .n_statements = statements ? statements->n : 0};
-    struct db *made = NULL;
-    must(db_open(&settings, &made, &error));
-    return made;
-}
-
-static int64_t number(const char *sql) {
-    struct db_result *rows = NULL;
-    must(db_query(db, sql, "", "l", DB_NO_PARAMS, &rows, &error));
-    int64_t value = db_get_int(rows, 0, 0);
-    db_free(rows);
-    return value;
-}
-
 static void setup(void) {
-    options = (struct options){.database = getenv("PROVERQ_TEST_DSN"), .listen_database = ""};
-    must(migrate_up(&options, &error));
-    db = connect_with(NULL);
-    must(db_script(db, "test",
-                   "truncate proverq.prover, proverq.timing, proverq.device_activity "
-                   "restart identity cascade;"
-                   "insert into proverq.prover (instance, host, pid, device) "
-                   "values (gen_random_uuid(), 'h', 1, 'cpu')",
-                   &error));
+    options = (struct options){.database = test_dsn(), .listen_database = ""};
+    open_db();
+    reset_rows();
     memset(&pipeline, 0, sizeof pipeline);
     pipeline.options = &options;
     pipeline.prover_id = 1;
     timeline_log_init(&pipeline.timelines);
-    must(device_open("cpu", 1, &pipeline.device, &error));
-    must(device_activity_start(pipeline.device, &error));
-    pipeline.record_db = connect_with(&record_statements);
+    CHECK_OK(device_open("cpu", 1, &pipeline.device, &error));
+    CHECK_OK(device_activity_start(pipeline.device, &error));
+    pipeline.record_db = connect_with(record_statements.list, record_statements.n);
     evidence_init(&evidence, &pipeline);
 }
 
@@ -66,7 +29,7 @@ static void teardown(void) {
     timeline_log_destroy(&pipeline.timelines);
     db_close(pipeline.record_db);
     device_close(pipeline.device);
-    db_close(db);
+    close_db();
 }
 
 static void add_idle_rows(int n) {
@@ -78,10 +41,10 @@ static void add_idle_rows(int n) {
 
 START_TEST(rows_are_written_in_batches_until_none_is_left) {
     add_idle_rows(2 * TIMELINE_BATCH + 3);
-    must(evidence_record(&evidence, false, &error));
+    CHECK_OK(evidence_record(&evidence, false, &error));
     ck_assert_int_eq(number("select count(*) from proverq.timing"), 0); /* it is not time yet */
     evidence.due_ns = 0;
-    must(evidence_record(&evidence, false, &error));
+    CHECK_OK(evidence_record(&evidence, false, &error));
     ck_assert_int_eq(number("select count(*) from proverq.timing where job_seq is null"),
                      2 * TIMELINE_BATCH + 3);
     ck_assert_int_ge(evidence.due_ns, timing_now());
@@ -92,11 +55,11 @@ END_TEST
 START_TEST(what_the_database_refuses_is_kept_and_written_later_once) {
     struct error ignored;
     add_idle_rows(5);
-    must(db_script(db, "test", "alter table proverq.timing rename to away", &error));
+    script("alter table proverq.timing rename to away");
     ck_assert_int_ne(evidence_record(&evidence, true, &ignored), ERR_NONE);
-    must(db_script(db, "test", "alter table proverq.away rename to timing", &error));
+    script("alter table proverq.away rename to timing");
     ck_assert_uint_eq(pipeline.timelines.n, 5);
-    must(evidence_record(&evidence, true, &error));
+    CHECK_OK(evidence_record(&evidence, true, &error));
     ck_assert_int_eq(number("select count(*) from proverq.timing"), 5);
 }
 END_TEST
@@ -107,12 +70,12 @@ static void prove_one(void) {
     struct key *key = NULL;
     struct pending *pending = NULL;
     struct proof proof;
-    must(zkey_open("tests/circuits/factor/factor.zkey", &zkey, &error));
-    must(wtns_open("tests/circuits/factor/witness.wtns", &wtns, &error));
-    must(key_load(pipeline.device, zkey, &key, &error));
+    CHECK_OK(zkey_open("tests/circuits/factor/factor.zkey", &zkey, &error));
+    CHECK_OK(wtns_open("tests/circuits/factor/witness.wtns", &wtns, &error));
+    CHECK_OK(key_load(pipeline.device, zkey, &key, &error));
     const struct scalar *witness = wtns->values;
-    must(prove_start(key, &witness, 1, &pending, &error));
-    must(prove_finish(pending, &proof, NULL, NULL, &error));
+    CHECK_OK(prove_start(key, &witness, 1, &pending, &error));
+    CHECK_OK(prove_finish(pending, &proof, NULL, NULL, &error));
     key_free(key);
     wtns_close(wtns);
     zkey_close(zkey);
@@ -121,11 +84,11 @@ static void prove_one(void) {
 START_TEST(the_devices_intervals_are_kept_too) {
     struct error ignored;
     prove_one();
-    must(db_script(db, "test", "alter table proverq.device_activity rename to away", &error));
+    script("alter table proverq.device_activity rename to away");
     ck_assert_int_eq(evidence_record(&evidence, false, &error), ERR_NONE); /* not due */
     ck_assert_int_ne(evidence_record(&evidence, true, &ignored), ERR_NONE);
-    must(db_script(db, "test", "alter table proverq.away rename to device_activity", &error));
-    must(evidence_record(&evidence, true, &error));
+    script("alter table proverq.away rename to device_activity");
+    CHECK_OK(evidence_record(&evidence, true, &error));
     ck_assert_int_gt(number("select count(*) from proverq.device_activity "
                             "where kind = 'cpu_span' and busy > 0"),
                      0);
@@ -141,34 +104,19 @@ END_TEST
 START_TEST(a_lost_connection_is_told_and_loses_nothing) {
     struct error lost;
     add_idle_rows(3);
-    must(db_script(db, "test",
-                   "select pg_terminate_backend(pid) from pg_stat_activity "
-                   "where pid <> pg_backend_pid() and application_name = 'test_evidence'",
-                   &error));
+    script("select pg_terminate_backend(pid) from pg_stat_activity "
+           "where pid <> pg_backend_pid() and application_name = 'test'");
     ck_assert_int_eq(evidence_record(&evidence, true, &lost), ERR_CONNECTION);
-    must(db_reconnect_within(pipeline.record_db, -1, 5000, &error));
-    must(evidence_record(&evidence, true, &error));
+    CHECK_OK(db_reconnect_within(pipeline.record_db, -1, 5000, &error));
+    CHECK_OK(evidence_record(&evidence, true, &error));
     ck_assert_int_eq(number("select count(*) from proverq.timing"), 3);
 }
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("evidence");
-    TCase *tcase = tcase_create("evidence");
-    tcase_set_timeout(tcase, 60);
-    if (!getenv("PROVERQ_TEST_DSN")) {
-        fputs("test_evidence: PROVERQ_TEST_DSN names no database\n", stderr);
-        return EXIT_FAILURE;
-    }
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, rows_are_written_in_batches_until_none_is_left);
-    tcase_add_test(tcase, what_the_database_refuses_is_kept_and_written_later_once);
-    tcase_add_test(tcase, the_devices_intervals_are_kept_too);
-    tcase_add_test(tcase, a_lost_connection_is_told_and_loses_nothing);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    const TTest *const *const tests[] = {&rows_are_written_in_batches_until_none_is_left,
+                                         &what_the_database_refuses_is_kept_and_written_later_once,
+                                         &the_devices_intervals_are_kept_too,
+                                         &a_lost_connection_is_told_and_loses_nothing};
+    return run_database_tests("evidence", setup, teardown, tests, sizeof tests / sizeof *tests);
 }

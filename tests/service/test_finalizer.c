@@ -1,15 +1,11 @@
-/* The finalizer process against the database PROVERQ_TEST_DSN, whose schema is made anew, and a real
- * webhook receiver. */
-#include "service/db.h"
+/* The finalizer process against a database and a real webhook receiver. */
 #include "service/finalizer.h"
-#include "service/migrate.h"
 #include "service/webhook.h"
+#include "tests/service/database.h"
 #include "tests/service/receiver.h"
 
-#include <check.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,48 +15,8 @@
 enum { FINALIZERS_MAX = 2 };
 
 static struct error error;
-static struct db *db;
 static pid_t finalizers[FINALIZERS_MAX];
 static char log_path[] = "/tmp/proverq-finalizer-XXXXXX";
-
-static void must(enum err rc) {
-    ck_assert_msg(rc == ERR_NONE, "%s", error.text);
-}
-
-static void script(const char *format, ...) PRINTF_LIKE(1, 2);
-static void script(const char *format, ...) {
-    char sql[1024];
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(sql, sizeof sql, format, args);
-    va_end(args);
-    must(db_script(db, "test", sql, &error));
-}
-
-/* The first column of the first row, as text; the caller frees it. */
-static char *value(const char *sql) {
-    struct db_result *rows = NULL;
-    must(db_query(db, sql, "", "t", DB_NO_PARAMS, &rows, &error));
-    ck_assert_msg(db_rows(rows) > 0, "no row: %s", sql);
-    char *text = strdup(db_get_text(rows, 0, 0));
-    db_free(rows);
-    return text;
-}
-
-/* Waits until the query, which gives one text, gives `wanted`. */
-static void wait_for(const char *sql, const char *wanted) {
-    char *have = NULL;
-    for (int i = 0; i < 2000; i++) {
-        free(have);
-        have = value(sql);
-        if (strcmp(have, wanted) == 0) {
-            free(have);
-            return;
-        }
-        (void)usleep(10000);
-    }
-    ck_abort_msg("%s: %s, not %s", sql, have, wanted);
-}
 
 static bool log_says(const char *text) {
     static char log[1 << 20];
@@ -91,8 +47,7 @@ static int play_finalizer(int argc, const char *const *argv) {
 
 /* The receiver has threads: between fork and exec only what is safe there (signal-safety(7)). */
 static void start_finalizer(size_t which, const char *const *arguments) {
-    const char *argv[16] = {"proverq", "finalizer", "--database", getenv("PROVERQ_TEST_DSN"),
-                            "--poll",  "100ms"};
+    const char *argv[16] = {"proverq", "finalizer", "--database", test_dsn(), "--poll", "100ms"};
     for (size_t i = 0; arguments[i]; i++)
         argv[6 + i] = arguments[i];
     finalizers[which] = fork();
@@ -121,29 +76,12 @@ static int end_of_finalizer(int seconds) {
 
 /* --- what it works on --- */
 
-static void make_schema(void) {
-    struct db_settings settings = {.conninfo = getenv("PROVERQ_TEST_DSN"), .application = "test"};
-    must(db_open(&settings, &db, &error));
-    script("drop schema if exists proverq cascade");
-    must(migrate_up(&(struct options){.database = getenv("PROVERQ_TEST_DSN")}, &error));
-    script(
-        "insert into proverq.artefact (sha256, kind, bytes, path) values (sha256('k'), 'zkey', 1, "
-        "'k');"
-        "insert into proverq.circuit (name, version, sha256, curve, n_vars, n_public, log_domain, "
-        "zkey, vkey) values ('c', 1, sha256('c'), 'bn128', 3, 1, 1, sha256('k'), '{}')");
-    db_close(db);
-}
-
 static void setup(void) {
-    struct db_settings settings = {.conninfo = getenv("PROVERQ_TEST_DSN"), .application = "test"};
-    must(db_open(&settings, &db, &error));
+    open_db();
     /* A killed finalizer's last statement may still run, and take its locks in another order. */
     script("select pg_terminate_backend(pid, 20000) from pg_stat_activity "
            "where application_name like 'proverq finalizer%%'");
-    script("truncate proverq.webhook_attempt, proverq.webhook_delivery, proverq.webhook_secret, "
-           "proverq.webhook_endpoint, proverq.partition, "
-           "proverq.job, "
-           "proverq.prover restart identity");
+    reset_rows();
     int fd = mkstemp(log_path);
     ck_assert_int_ge(fd, 0);
     (void)close(fd);
@@ -158,7 +96,7 @@ static void teardown(void) {
         }
     receiver_stop();
     (void)unlink(log_path);
-    db_close(db);
+    close_db();
 }
 
 /* An endpoint "e" with a path of the receiver. */
@@ -188,14 +126,14 @@ static const char last_error[] =
 
 START_TEST(a_proved_job_is_finalized_and_told) {
     enum db_wake wake;
-    must(db_listen(db, "proverq_job", &error));
+    CHECK_OK(db_listen(db, "proverq_job", &error));
     START(LOCAL);
     wait_for_log("finalizer started");
     prove_jobs(1, false);
-    must(db_wait(db, -1, 20000, &wake, &error));
+    CHECK_OK(db_wait(db, -1, 20000, &wake, &error));
     ck_assert_int_eq(wake, DB_WAKE_NOTIFIED);
     wait_for(state, "finished");
-    wait_for("select (witness is null)::text from proverq.partition", "true");
+    wait_for("select witness is null from proverq.partition", "true");
     wait_for_log("msg=\"job finalized\" job=1 run=1 event=proverq.job.finished");
 }
 END_TEST
@@ -203,15 +141,13 @@ END_TEST
 START_TEST(a_job_that_was_proved_before_it_started_is_finalized) {
     prove_jobs(3, false);
     START(LOCAL);
-    wait_for("select count(*)::text from proverq.job where state = 'finished'", "3");
+    wait_for("select count(*) from proverq.job where state = 'finished'", "3");
 }
 END_TEST
 
 START_TEST(expired_leases_are_taken_away_and_due_partitions_are_woken) {
     script(
         "select proverq.enqueue_witness('c', array['x'::bytea, 'y'::bytea]); "
-        "insert into proverq.prover (instance, host, pid, device) values (gen_random_uuid(), 'h', "
-        "1, 'cpu'); "
         "update proverq.partition set state = 'leased', token = gen_random_uuid(), prover_id = 1, "
         "lease_until = clock_timestamp() - interval '1 s' where partition_idx = 0; "
         "update proverq.partition set state = 'held', due_at = clock_timestamp() + interval '1 s' "
@@ -240,8 +176,8 @@ START_TEST(the_receiver_gets_what_the_outbox_holds_and_can_verify_it) {
     ck_assert_mem_eq(last.body, body, last.body_bytes);
     ck_assert_ptr_nonnull(strstr(body, "\"type\":\"proverq.job.finished\""));
     ck_assert_str_eq(last.id, id);
-    must(webhook_sign(secret, last.id, strtoll(last.timestamp, NULL, 10), last.body,
-                      last.body_bytes, signature, &error));
+    CHECK_OK(webhook_sign(secret, last.id, strtoll(last.timestamp, NULL, 10), last.body,
+                          last.body_bytes, signature, &error));
     ck_assert_str_eq(last.signature, signature);
     ck_assert_int_eq(receiver_requests(), 1);
     free(body);
@@ -272,7 +208,7 @@ START_TEST(an_endpoint_that_is_gone_is_disabled) {
     START(LOCAL);
     prove_jobs(1, true);
     wait_for(delivery, "failed 1");
-    wait_for("select (disabled_at is not null)::text from proverq.webhook_endpoint", "true");
+    wait_for("select disabled_at is not null from proverq.webhook_endpoint", "true");
 }
 END_TEST
 
@@ -291,10 +227,10 @@ START_TEST(a_slow_endpoint_holds_up_no_job) {
     make_endpoint("/slow");
     START(LOCAL, "--webhook-timeout", "1s");
     prove_jobs(1, true);
-    wait_for("select (count(token) = 1)::text from proverq.webhook_delivery", "true");
+    wait_for("select count(token) = 1 from proverq.webhook_delivery", "true");
     prove_jobs(1, false);
-    wait_for("select state::text from proverq.job where webhook is null", "finished");
-    wait_for("select coalesce(bool_or(last_error ~ 'timed out'), false)::text from "
+    wait_for("select state from proverq.job where webhook is null", "finished");
+    wait_for("select coalesce(bool_or(last_error ~ 'timed out'), false) from "
              "proverq.webhook_delivery",
              "true");
     ck_assert_int_eq(receiver_requests(), 1);
@@ -306,11 +242,11 @@ START_TEST(a_slow_endpoint_holds_up_no_other) {
     script("select proverq.create_webhook_endpoint('f', '%s/200')", receiver_url());
     START(LOCAL, "--webhook-parallel", "3", "--webhook-per-endpoint", "2");
     prove_jobs(5, true);
-    wait_for("select count(token)::text from proverq.webhook_delivery", "2");
+    wait_for("select count(token) from proverq.webhook_delivery", "2");
     for (int i = 0; i < 3; i++)
         script("select proverq.ping_webhook_endpoint('f')");
-    wait_for("select count(*)::text from proverq.webhook_delivery where state = 'delivered'", "3");
-    wait_for("select count(token)::text from proverq.webhook_delivery", "2");
+    wait_for("select count(*) from proverq.webhook_delivery where state = 'delivered'", "3");
+    wait_for("select count(token) from proverq.webhook_delivery", "2");
 }
 END_TEST
 
@@ -341,9 +277,9 @@ START_TEST(two_finalizers_do_each_thing_once) {
     start_finalizer(0, (const char *const[]){LOCAL, NULL});
     start_finalizer(1, (const char *const[]){LOCAL, "--webhook-parallel", "3", NULL});
     prove_jobs(60, true);
-    wait_for("select count(*)::text from proverq.webhook_delivery where state = 'delivered'", "60");
-    wait_for("select max(attempts)::text from proverq.webhook_delivery", "1");
-    wait_for("select count(*)::text from proverq.job where state = 'finished'", "60");
+    wait_for("select count(*) from proverq.webhook_delivery where state = 'delivered'", "60");
+    wait_for("select max(attempts) from proverq.webhook_delivery", "1");
+    wait_for("select count(*) from proverq.job where state = 'finished'", "60");
     ck_assert_int_eq(receiver_requests(), 60);
 }
 END_TEST
@@ -357,7 +293,7 @@ START_TEST(lost_connections_are_made_again) {
     script("select count(pg_terminate_backend(pid)) from pg_stat_activity "
            "where application_name like 'proverq finalizer%%'");
     prove_jobs(2, true);
-    wait_for("select count(*)::text from proverq.webhook_delivery where state = 'delivered'", "2");
+    wait_for("select count(*) from proverq.webhook_delivery where state = 'delivered'", "2");
     wait_for_log("the connection is lost");
     ck_assert_int_eq(end_of_finalizer(0), -1);
 }
@@ -384,13 +320,13 @@ START_TEST(the_first_signal_ends_it_after_the_deliveries_under_way) {
     make_endpoint("/pause");
     START(LOCAL);
     prove_jobs(1, true);
-    wait_for("select (count(token) = 1)::text from proverq.webhook_delivery", "true");
+    wait_for("select count(token) = 1 from proverq.webhook_delivery", "true");
     ck_assert_int_eq(kill(finalizers[0], SIGTERM), 0);
     ck_assert_int_eq(end_of_finalizer(20), 0);
     wait_for(delivery, "delivered 1");
     prove_jobs(1, false);
     (void)usleep(300000);
-    wait_for("select state::text from proverq.job where webhook is null", "completing");
+    wait_for("select state from proverq.job where webhook is null", "completing");
 }
 END_TEST
 
@@ -398,7 +334,7 @@ START_TEST(the_second_signal_ends_it_at_once) {
     make_endpoint("/slow");
     START(LOCAL);
     prove_jobs(1, true);
-    wait_for("select (count(token) = 1)::text from proverq.webhook_delivery", "true");
+    wait_for("select count(token) = 1 from proverq.webhook_delivery", "true");
     ck_assert_int_eq(kill(finalizers[0], SIGTERM), 0);
     ck_assert_int_eq(end_of_finalizer(1), -1);
     ck_assert_int_eq(kill(finalizers[0], SIGTERM), 0);
@@ -409,36 +345,23 @@ END_TEST
 int main(int argc, char **argv) {
     if (argc > 1 && strcmp(argv[1], "finalizer") == 0)
         return play_finalizer(argc, (const char *const *)argv);
-    if (!getenv("PROVERQ_TEST_DSN")) {
-        printf("test_finalizer: skipped, PROVERQ_TEST_DSN is not set\n");
-        return 0;
-    }
-    Suite *suite = suite_create("finalizer");
-    TCase *tcase = tcase_create("finalizer");
-    tcase_set_timeout(tcase, 120);
-    tcase_add_unchecked_fixture(tcase, make_schema, NULL);
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, a_proved_job_is_finalized_and_told);
-    tcase_add_test(tcase, a_job_that_was_proved_before_it_started_is_finalized);
-    tcase_add_test(tcase, expired_leases_are_taken_away_and_due_partitions_are_woken);
-    tcase_add_test(tcase, the_receiver_gets_what_the_outbox_holds_and_can_verify_it);
-    tcase_add_test(tcase, a_receiver_that_refuses_is_tried_again_under_the_same_id);
-    tcase_add_test(tcase, an_endpoint_that_is_gone_is_disabled);
-    tcase_add_test(tcase, what_the_operator_did_not_allow_is_readable_in_sql);
-    tcase_add_test(tcase, a_slow_endpoint_holds_up_no_job);
-    tcase_add_test(tcase, a_slow_endpoint_holds_up_no_other);
-    tcase_add_test(tcase, an_attempt_is_logged);
-    tcase_add_test(tcase, while_a_secret_is_replaced_both_sign);
-    tcase_add_test(tcase, two_finalizers_do_each_thing_once);
-    tcase_add_test(tcase, lost_connections_are_made_again);
-    tcase_add_test(tcase, a_schema_that_is_missing_ends_it_with_what_to_run);
-    tcase_add_test(tcase, a_network_that_is_none_is_refused);
-    tcase_add_test(tcase, the_first_signal_ends_it_after_the_deliveries_under_way);
-    tcase_add_test(tcase, the_second_signal_ends_it_at_once);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    const TTest *const *const tests[] = {
+        &a_proved_job_is_finalized_and_told,
+        &a_job_that_was_proved_before_it_started_is_finalized,
+        &expired_leases_are_taken_away_and_due_partitions_are_woken,
+        &the_receiver_gets_what_the_outbox_holds_and_can_verify_it,
+        &a_receiver_that_refuses_is_tried_again_under_the_same_id,
+        &an_endpoint_that_is_gone_is_disabled,
+        &what_the_operator_did_not_allow_is_readable_in_sql,
+        &a_slow_endpoint_holds_up_no_job,
+        &a_slow_endpoint_holds_up_no_other,
+        &an_attempt_is_logged,
+        &while_a_secret_is_replaced_both_sign,
+        &two_finalizers_do_each_thing_once,
+        &lost_connections_are_made_again,
+        &a_schema_that_is_missing_ends_it_with_what_to_run,
+        &a_network_that_is_none_is_refused,
+        &the_first_signal_ends_it_after_the_deliveries_under_way,
+        &the_second_signal_ends_it_at_once};
+    return run_database_tests("finalizer", setup, teardown, tests, sizeof tests / sizeof *tests);
 }

@@ -3,8 +3,8 @@
 #include "gpu/verify.h"
 #include "gpu/wtns.h"
 #include "service/stages.h"
+#include "tests/gpu/suite.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -20,16 +20,12 @@ static struct wtns *good;
 static struct scalar *bad_values; /* the witness with its last value changed */
 static struct wtns bad;
 
-static void must(enum err rc) {
-    ck_assert_msg(rc == ERR_NONE, "%s", error.text);
-}
-
 static void open_circuit(void) {
     circuit = (struct held){.circuit_id = 1, .name = "merkle", .version = 1, .state = HELD_READY};
-    must(zkey_open(CIRCUIT "merkle.zkey", &circuit.zkey, &error));
-    must(vkey_from_zkey(circuit.zkey, &circuit.vkey, &error));
-    must(key_load(pipeline.device, circuit.zkey, &circuit.key, &error));
-    must(wtns_open(CIRCUIT "witness.wtns", &good, &error));
+    CHECK_OK(zkey_open(CIRCUIT "merkle.zkey", &circuit.zkey, &error));
+    CHECK_OK(vkey_from_zkey(circuit.zkey, &circuit.vkey, &error));
+    CHECK_OK(key_load(pipeline.device, circuit.zkey, &circuit.key, &error));
+    CHECK_OK(wtns_open(CIRCUIT "witness.wtns", &good, &error));
     bad_values = malloc(good->n_vars * sizeof *bad_values);
     ck_assert_ptr_nonnull(bad_values);
     memcpy(bad_values, good->values, good->n_vars * sizeof *bad_values);
@@ -50,11 +46,11 @@ static void setup(void) {
     pipeline.stop_fd = eventfd(0, EFD_NONBLOCK);
     pipeline.dispatcher_wake = eventfd(0, EFD_NONBLOCK);
     pipeline.loader_wake = eventfd(0, EFD_NONBLOCK);
-    must(leases_open(&pipeline.leases, &error));
-    must(device_open("cpu", 1, &pipeline.device, &error));
+    CHECK_OK(leases_open(&pipeline.leases, &error));
+    CHECK_OK(device_open("cpu", 1, &pipeline.device, &error));
     budget_init(&pipeline.host, BUDGET_UNLIMITED);
     pacing_init(&pipeline.pacing);
-    must(buffers_open(pipeline.device, &pipeline.host, 1, &pipeline.buffers, &error));
+    CHECK_OK(buffers_open(pipeline.device, &pipeline.host, 1, &pipeline.buffers, &error));
     open_circuit();
 }
 
@@ -90,7 +86,7 @@ static struct task *finish_one(const struct wtns *claimed, const struct wtns *pr
     task->wtns->file = NULL;
     memcpy(task->publics, claimed->values + 1, circuit.zkey->n_public * sizeof *task->publics);
     task->queued_ns = timing_now();
-    must(prove_start(circuit.key, &proved->values, 1, &task->pending, &error));
+    CHECK_OK(prove_start(circuit.key, &proved->values, 1, &task->pending, &error));
     queue_push(&pipeline.finish, task);
     queue_close(&pipeline.finish);
     ck_assert_ptr_null(finish_main(&self));
@@ -120,7 +116,7 @@ static int times(const struct task *task, enum step step) {
 START_TEST(a_proof_that_verifies_goes_on_with_its_times) {
     struct task *task = finish_task(good, good);
     ck_assert_int_eq(task->outcome, OUTCOME_PROOF);
-    must(verify(circuit.vkey, task->publics, circuit.zkey->n_public, &task->proof, &error));
+    CHECK_OK(verify(circuit.vkey, task->publics, circuit.zkey->n_public, &task->proof, &error));
     static const enum step steps[] = {STEP_FINISH_WAIT, STEP_MATVEC, STEP_NTT,   STEP_MSM_A,
                                       STEP_MSM_B1,      STEP_MSM_B2, STEP_MSM_C, STEP_MSM_H,
                                       STEP_FINISH,      STEP_VERIFY};
@@ -149,7 +145,7 @@ END_TEST
 
 START_TEST(a_bad_witness_is_told_its_constraint) {
     circuit.has_r1cs = true;
-    must(r1cs_open(CIRCUIT "merkle.r1cs", &circuit.constraints, &error));
+    CHECK_OK(r1cs_open(CIRCUIT "merkle.r1cs", &circuit.constraints, &error));
     is_blamed(finish_task(&bad, &bad), ERR_WITNESS, "constraint");
     r1cs_close(circuit.constraints);
 }
@@ -176,27 +172,19 @@ START_TEST(a_device_that_computes_wrongly_is_blamed_and_the_cpu_proves) {
     ck_assert_int_eq(pipeline.fault.code, ERR_DEVICE_FAULT);
     ck_assert(atomic_load(&pipeline.stopping));
     ck_assert_int_eq(task->outcome, OUTCOME_PROOF);
-    must(verify(circuit.vkey, task->publics, circuit.zkey->n_public, &task->proof, &error));
+    CHECK_OK(verify(circuit.vkey, task->publics, circuit.zkey->n_public, &task->proof, &error));
     pipeline_end(&pipeline, task);
 }
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("finish");
-    TCase *tcase = tcase_create("finish");
-    tcase_set_timeout(tcase, 60);
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, a_proof_that_verifies_goes_on_with_its_times);
-    tcase_add_test(tcase, a_proof_that_is_not_wanted_any_more_is_dropped);
-    tcase_add_test(tcase, a_bad_witness_is_blamed_when_the_constraints_are_not_known);
-    tcase_add_test(tcase, a_bad_witness_is_told_its_constraint);
-    tcase_add_test(tcase, a_bad_witness_is_blamed_when_the_constraints_cannot_be_had);
-    tcase_add_test(tcase, a_key_of_other_constraints_is_blamed);
-    tcase_add_test(tcase, a_device_that_computes_wrongly_is_blamed_and_the_cpu_proves);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    const TTest *const *const tests[] = {
+        &a_proof_that_verifies_goes_on_with_its_times,
+        &a_proof_that_is_not_wanted_any_more_is_dropped,
+        &a_bad_witness_is_blamed_when_the_constraints_are_not_known,
+        &a_bad_witness_is_told_its_constraint,
+        &a_bad_witness_is_blamed_when_the_constraints_cannot_be_had,
+        &a_key_of_other_constraints_is_blamed,
+        &a_device_that_computes_wrongly_is_blamed_and_the_cpu_proves};
+    return run_tests("finish", setup, teardown, tests, sizeof tests / sizeof *tests);
 }

@@ -1,16 +1,12 @@
-/* The heartbeat: leases are renewed while their steps are in time, and only then. Needs
- * PROVERQ_TEST_DSN.
+/* The heartbeat: leases are renewed while their steps are in time, and only then.
  *
  * What must happen is waited for. What must not happen is watched for longer than a lease lasts,
  * which is long enough for a machine that stands still for a second. */
-#include "service/migrate.h"
 #include "service/stages.h"
+#include "tests/service/database.h"
 
-#include <check.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -18,82 +14,29 @@
 enum { LEASE_MS = 2500 };
 
 static struct error error;
-static struct db *db; /* the test's */
 static struct options options;
 static struct pipeline pipeline;
 static struct stage_thread thread;
 static struct lease lease;
 
-static void must(enum err rc) {
-    ck_assert_msg(rc == ERR_NONE, "%s", error.text);
-}
-
-static struct db_result *query(const char *sql, const char *columns) {
-    struct db_result *rows = NULL;
-    must(db_query(db, sql, "", columns, DB_NO_PARAMS, &rows, &error));
-    ck_assert_int_eq(db_rows(rows), 1);
-    return rows;
-}
-
-static int64_t number(const char *sql) {
-    struct db_result *rows = query(sql, "l");
-    int64_t value = db_get_int(rows, 0, 0);
-    db_free(rows);
-    return value;
-}
-
-/* Waits until the query, which gives one bigint, gives `wanted`. */
-static void wait_for(const char *sql, int64_t wanted) {
-    int64_t have = number(sql);
-    for (int i = 0; i < 2000 && have != wanted; i++) {
-        usleep(10000);
-        have = number(sql);
-    }
-    ck_assert_msg(have == wanted, "%s: %lld, not %lld", sql, (long long)have, (long long)wanted);
-}
-
 /* A partition that prover 1 has claimed for LEASE_MS. */
 static void claim_partition(void) {
-    char claim[128];
-    (void)snprintf(claim, sizeof claim,
-                   "select proverq.claim(1, array(select circuit_id from proverq.circuit), %d, 1)",
-                   LEASE_MS);
-    must(db_script(
-        db, "test",
-        "truncate proverq.artefact, proverq.prover, proverq.job, proverq.failure restart identity "
-        "cascade;"
-        "insert into proverq.artefact values (sha256('z'), 'zkey', 1, 'z');"
-        "insert into proverq.circuit (name, version, sha256, curve, n_vars, n_public, log_domain, "
-        "zkey, vkey) values ('c', 1, sha256('c'), 'bn128', 2, 1, 1, sha256('z'), '{}');"
-        "insert into proverq.prover (instance, host, pid, device, seen_at) "
-        "values (gen_random_uuid(), 'h', 1, 'cpu', '2000-01-01');"
-        "select proverq.enqueue_witness('c', array['x'::bytea])",
-        &error));
-    must(db_script(db, "test", claim, &error));
-    struct db_result *rows = query("select job_seq, token from proverq.partition", "lu");
+    reset_rows();
+    script("update proverq.prover set seen_at = '2000-01-01';"
+           "select proverq.enqueue_witness('c', array['x'::bytea]);"
+           "select proverq.claim(1, '{1}', %d, 1)",
+           LEASE_MS);
+    struct db_result *rows =
+        query("select job_seq, token from proverq.partition", "", "lu", DB_NO_PARAMS);
     lease.job = db_get_int(rows, 0, 0);
     lease.token = db_get_uuid(rows, 0, 1);
     db_free(rows);
     ck_assert_int_eq(number("select count(*) from proverq.partition where state = 'leased'"), 1);
 }
 
-static struct db *connect_with(const struct stage_statements *statements) {
-    struct db_settings settings = {.conninfo = getenv("PROVERQ_TEST_DSN"),
-                                   .application = "test_heartbeat",
-                                   .statement_timeout_ms = 5000,
-                                   .lock_timeout_ms = 5000,
-                                   .statements = statements ? statements->list : NULL,
-                                   .n_statements = statements ? statements->n : 0};
-    struct db *made = NULL;
-    must(db_open(&settings, &made, &error));
-    return made;
-}
-
 static void setup(void) {
-    options = (struct options){
-        .database = getenv("PROVERQ_TEST_DSN"), .listen_database = "", .lease_ms = LEASE_MS};
-    must(migrate_up(&options, &error));
-    db = connect_with(NULL);
+    options = (struct options){.database = test_dsn(), .listen_database = "", .lease_ms = LEASE_MS};
+    open_db();
     memset(&lease, 0, sizeof lease);
     claim_partition();
     memset(&pipeline, 0, sizeof pipeline);
@@ -101,8 +44,8 @@ static void setup(void) {
     pipeline.prover_id = 1;
     pipeline.heartbeat_stop = eventfd(0, EFD_NONBLOCK);
     pipeline.dispatcher_wake = eventfd(0, EFD_NONBLOCK);
-    pipeline.heartbeat_db = connect_with(&heartbeat_statements);
-    must(leases_open(&pipeline.leases, &error));
+    pipeline.heartbeat_db = connect_with(heartbeat_statements.list, heartbeat_statements.n);
+    CHECK_OK(leases_open(&pipeline.leases, &error));
     lease_step(&lease, "prove", LEASE_NO_DEADLINE);
     leases_add(pipeline.leases, &lease);
     thread.pipeline = &pipeline;
@@ -112,9 +55,7 @@ static void teardown(void) {
     leases_remove(pipeline.leases, &lease);
     leases_close(pipeline.leases);
     db_close(pipeline.heartbeat_db);
-    must(db_script(db, "test", "truncate proverq.artefact, proverq.prover, proverq.job cascade",
-                   &error));
-    db_close(db);
+    close_db();
 }
 
 static void start_beating(void) {
@@ -149,16 +90,14 @@ START_TEST(a_lease_lasts_as_long_as_it_is_renewed) {
                             "where seen_at > clock_timestamp() - interval '10 s'"),
                      1);
     ck_assert(!lease_is_lost(&lease));
-    wait_for(is_held, 0);
+    wait_for(is_held, "0");
     ck_assert_int_eq(number("select proverq.rescue_expired()::int8"), 1);
 }
 END_TEST
 
 START_TEST(a_lease_that_was_taken_away_is_known_as_lost) {
-    must(db_script(db, "test",
-                   "update proverq.partition set lease_until = '2000-01-01';"
-                   "select proverq.rescue_expired()",
-                   &error));
+    script("update proverq.partition set lease_until = '2000-01-01';"
+           "select proverq.rescue_expired()");
     start_beating();
     wait_for_fate(LEASE_TAKEN);
     stop_beating();
@@ -174,7 +113,7 @@ static void ends_with(const char *sql, enum lease_fate fate) {
     start_beating();
     usleep(300000);
     ck_assert(!lease_is_lost(&lease));
-    must(db_script(db, "test", sql, &error));
+    script("%s", sql);
     struct pollfd fd = {watch, POLLIN, 0};
     ck_assert_int_eq(poll(&fd, 1, 4000), 1);
     ck_assert_int_eq(atomic_load(&lease.fate), fate);
@@ -203,20 +142,16 @@ END_TEST
 
 START_TEST(a_lease_that_ends_because_its_outcome_is_recorded_is_not_lost) {
     lease_record(&lease);
-    must(db_script(db, "test",
-                   "update proverq.partition set state = 'cancelled', token = null, "
-                   "lease_until = null",
-                   &error));
+    script("update proverq.partition set state = 'cancelled', token = null, "
+           "lease_until = null");
     beat_for(600);
     ck_assert(!lease_is_lost(&lease));
 }
 END_TEST
 
 START_TEST(a_lost_connection_is_made_again_and_the_lease_renewed) {
-    must(db_script(db, "test",
-                   "select pg_terminate_backend(pid, 5000) from pg_stat_activity "
-                   "where application_name = 'test_heartbeat' and pid <> pg_backend_pid()",
-                   &error));
+    script("select pg_terminate_backend(pid, 5000) from pg_stat_activity "
+           "where application_name = 'test' and pid <> pg_backend_pid()");
     beat_for(LEASE_MS * 3 / 2);
     ck_assert_int_eq(number(is_held), 1);
 }
@@ -230,27 +165,19 @@ START_TEST(a_step_past_its_deadline_ends_the_process_and_its_lease) {
 END_TEST
 
 int main(void) {
-    if (!getenv("PROVERQ_TEST_DSN")) {
-        printf("test_heartbeat: skipped, PROVERQ_TEST_DSN is not set\n");
-        return 0;
-    }
+    const TTest *const *const tests[] = {
+        &a_lease_lasts_as_long_as_it_is_renewed,
+        &a_lease_that_was_taken_away_is_known_as_lost,
+        &a_cancelled_job_is_known_before_the_next_renewal,
+        &a_job_that_failed_elsewhere_is_known_before_the_next_renewal,
+        &a_job_that_is_gone_is_known_before_the_next_renewal,
+        &a_lease_that_ends_because_its_outcome_is_recorded_is_not_lost,
+        &a_lost_connection_is_made_again_and_the_lease_renewed};
     Suite *suite = suite_create("heartbeat");
-    TCase *tcase = tcase_create("heartbeat");
-    tcase_set_timeout(tcase, 60);
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, a_lease_lasts_as_long_as_it_is_renewed);
-    tcase_add_test(tcase, a_lease_that_was_taken_away_is_known_as_lost);
-    tcase_add_test(tcase, a_cancelled_job_is_known_before_the_next_renewal);
-    tcase_add_test(tcase, a_job_that_failed_elsewhere_is_known_before_the_next_renewal);
-    tcase_add_test(tcase, a_job_that_is_gone_is_known_before_the_next_renewal);
-    tcase_add_test(tcase, a_lease_that_ends_because_its_outcome_is_recorded_is_not_lost);
-    tcase_add_test(tcase, a_lost_connection_is_made_again_and_the_lease_renewed);
+    TCase *tcase =
+        add_tests(suite, "heartbeat", setup, teardown, tests, sizeof tests / sizeof *tests);
+    tcase_add_unchecked_fixture(tcase, new_schema, NULL);
     tcase_add_test_raise_signal(tcase, a_step_past_its_deadline_ends_the_process_and_its_lease,
                                 SIGABRT);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(suite);
 }

@@ -1,10 +1,9 @@
 /* The text of inputs: exact numbers, modulo the prime. */
 #include "service/inputs.h"
+#include "tests/gpu/suite.h"
 
-#include <check.h>
 #include <gmp.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static struct error error;
@@ -127,19 +126,11 @@ START_TEST(a_nul_is_refused) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("inputs");
-    TCase *tests = tcase_create("inputs");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, signals_have_names_and_values);
-    tcase_add_test(tests, the_hash_is_fnv_1a);
-    tcase_add_test(tests, numbers_are_exact_modulo_the_prime);
-    tcase_add_test(tests, leading_zeros_are_no_octal);
-    tcase_add_test(tests, what_is_no_number_is_refused_with_its_signal);
-    tcase_add_test(tests, a_nul_is_refused);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    const TTest *const *const tests[] = {&signals_have_names_and_values,
+                                         &the_hash_is_fnv_1a,
+                                         &numbers_are_exact_modulo_the_prime,
+                                         &leading_zeros_are_no_octal,
+                                         &what_is_no_number_is_refused_with_its_signal,
+                                         &a_nul_is_refused};
+    return run_tests("inputs", setup, teardown, tests, sizeof tests / sizeof *tests);
 }

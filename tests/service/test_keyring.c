@@ -2,8 +2,8 @@
  * that counts what is really allocated on it. */
 #include "gpu/backend.h"
 #include "service/queues.h"
+#include "tests/gpu/suite.h"
 
-#include <check.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -337,25 +337,15 @@ START_TEST(this_machine_has_some_memory) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("keyring");
-    TCase *keys = tcase_create("keys");
-    tcase_set_timeout(keys, 120);
-    tcase_add_test(keys, nothing_is_claimed_for_a_circuit_that_is_being_loaded);
-    tcase_add_test(keys, loading_ahead_takes_no_key_away);
-    tcase_add_test(keys, the_key_that_was_used_longest_ago_makes_room);
-    tcase_add_test(keys, a_key_in_use_stays_and_others_wait_for_it);
-    tcase_add_test(keys, a_key_that_never_fits_is_refused);
-    tcase_add_test(keys, a_device_that_is_full_sooner_than_planned_loses_idle_keys_too);
-    tcase_add_test(keys,
-                   ten_circuits_of_which_few_fit_never_exceed_their_bounds_and_all_get_their_turn);
-    suite_add_tcase(suite, keys);
-    TCase *budgets = tcase_create("budgets");
-    tcase_add_test(budgets, a_budget_is_never_exceeded);
-    tcase_add_test(budgets, this_machine_has_some_memory);
-    suite_add_tcase(suite, budgets);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    const TTest *const *const tests[] = {
+        &nothing_is_claimed_for_a_circuit_that_is_being_loaded,
+        &loading_ahead_takes_no_key_away,
+        &the_key_that_was_used_longest_ago_makes_room,
+        &a_key_in_use_stays_and_others_wait_for_it,
+        &a_key_that_never_fits_is_refused,
+        &a_device_that_is_full_sooner_than_planned_loses_idle_keys_too,
+        &ten_circuits_of_which_few_fit_never_exceed_their_bounds_and_all_get_their_turn,
+        &a_budget_is_never_exceeded,
+        &this_machine_has_some_memory};
+    return run_tests("keyring", NULL, NULL, tests, sizeof tests / sizeof *tests);
 }

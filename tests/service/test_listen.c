@@ -1,8 +1,8 @@
 /* Which deliveries `proverq listen` believes. The rest of it, with a finalizer: tests/e2e/webhooks.sh. */
 #include "service/listen.h"
 #include "service/webhook.h"
+#include "tests/gpu/suite.h"
 
-#include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,16 +69,7 @@ START_TEST(replays_and_nonsense_are_refused) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("listen");
-    TCase *tcase = tcase_create("listen");
-    tcase_add_checked_fixture(tcase, setup, NULL);
-    tcase_add_test(tcase, one_right_signature_is_enough);
-    tcase_add_test(tcase, everything_is_signed);
-    tcase_add_test(tcase, replays_and_nonsense_are_refused);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    const TTest *const *const tests[] = {&one_right_signature_is_enough, &everything_is_signed,
+                                         &replays_and_nonsense_are_refused};
+    return run_tests("listen", setup, NULL, tests, sizeof tests / sizeof *tests);
 }

@@ -1,11 +1,10 @@
 /* Log lines: whole, parseable, and not to be forged by what is logged. */
 #include "service/log.h"
+#include "tests/gpu/suite.h"
 
-#include <check.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -131,19 +130,9 @@ START_TEST(levels_have_names) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("log");
-    TCase *tcase = tcase_create("log");
-    tcase_add_checked_fixture(tcase, setup, NULL);
-    tcase_add_test(tcase, a_line_has_its_fields_in_order);
-    tcase_add_test(tcase, lines_below_the_level_are_dropped);
-    tcase_add_test(tcase, a_value_cannot_forge_a_line_or_a_field);
-    tcase_add_test(tcase, json_lines_are_objects_whatever_is_in_them);
-    tcase_add_test(tcase, threads_do_not_mix_their_lines);
-    tcase_add_test(tcase, levels_have_names);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    const TTest *const *const tests[] = {
+        &a_line_has_its_fields_in_order,         &lines_below_the_level_are_dropped,
+        &a_value_cannot_forge_a_line_or_a_field, &json_lines_are_objects_whatever_is_in_them,
+        &threads_do_not_mix_their_lines,         &levels_have_names};
+    return run_tests("log", setup, NULL, tests, sizeof tests / sizeof *tests);
 }

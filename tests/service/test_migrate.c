@@ -1,20 +1,18 @@
-/* Migrations against a real PostgreSQL, whose connection string is PROVERQ_TEST_DSN. The schema
- * proverq of that database is removed and made again. */
+/* Migrations against a real PostgreSQL. */
 #include "service/embedded.h"
 #include "service/migrate.h"
 #include "service/steps.h"
+#include "tests/service/database.h"
 
-#include <check.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static struct error error;
-static struct db *db;
 
 static struct options options_of(const char *const *argument) {
-    return (struct options){.database = getenv("PROVERQ_TEST_DSN"),
+    return (struct options){.database = test_dsn(),
                             .listen_database = "",
                             .arguments = argument,
                             .n_arguments = argument ? 1 : 0};
@@ -40,41 +38,15 @@ static enum err plan(const char *version) {
     return migrate_plan(&options, &error);
 }
 
-static void script(const char *sql) {
-    ck_assert_msg(db_script(db, "test", sql, &error) == ERR_NONE, "%s", error.text);
-}
-
-static int64_t number(const char *sql) {
-    struct db_result *rows = NULL;
-    ck_assert_msg(db_query(db, sql, "", "l", DB_NO_PARAMS, &rows, &error) == ERR_NONE, "%s",
-                  error.text);
-    int64_t value = db_get_int(rows, 0, 0);
-    db_free(rows);
-    return value;
-}
-
 static bool is_there(const char *object) {
     char sql[200];
     (void)snprintf(sql, sizeof sql, "select (to_regclass('%s') is not null)::int::int8", object);
     return number(sql) == 1;
 }
 
-static void must(enum err rc) {
-    ck_assert_msg(rc == ERR_NONE, "%s", error.text);
-}
-
-static void must_say(enum err rc, enum err wanted, const char *text) {
-    ck_assert_msg(rc == wanted && strstr(error.text, text), "%s: %s", error_name(rc), error.text);
-}
-
 static void setup(void) {
-    struct db_settings settings = {.conninfo = getenv("PROVERQ_TEST_DSN"), .application = "test"};
-    must(db_open(&settings, &db, &error));
+    open_db();
     script("drop schema if exists proverq cascade");
-}
-
-static void teardown(void) {
-    db_close(db);
 }
 
 /* The migrations that are compiled in, and the newest one's number, as text. */
@@ -88,9 +60,9 @@ static int known(char newest[16]) {
 
 START_TEST(up_makes_what_the_daemons_need) {
     char newest[16];
-    must_say(migrate_check(db, &error), ERR_SCHEMA, "run: proverq migrate up");
-    must(up(NULL));
-    must(migrate_check(db, &error));
+    CHECK_ERR(migrate_check(db, &error), ERR_SCHEMA, "run: proverq migrate up");
+    CHECK_OK(up(NULL));
+    CHECK_OK(migrate_check(db, &error));
     ck_assert(is_there("proverq.job") && is_there("proverq.jobs"));
     ck_assert_int_eq(number("select count(*) from proverq.schema_migration"), known(newest));
 }
@@ -99,111 +71,111 @@ END_TEST
 START_TEST(up_again_keeps_the_data) {
     char newest[16];
     ck_assert_int_gt(known(newest), 0);
-    must(up(NULL));
+    CHECK_OK(up(NULL));
     script("insert into proverq.artefact values (sha256('z'), 'zkey', 1, 'z')");
-    must(up(NULL));
-    must(up(newest));
+    CHECK_OK(up(NULL));
+    CHECK_OK(up(newest));
     ck_assert_int_eq(number("select count(*) from proverq.artefact"), 1);
 }
 END_TEST
 
 START_TEST(up_repairs_functions_and_views) {
-    must(up(NULL));
+    CHECK_OK(up(NULL));
     script("drop view proverq.jobs; drop function proverq.why(bigint)");
-    must(up(NULL));
+    CHECK_OK(up(NULL));
     ck_assert(is_there("proverq.jobs"));
     ck_assert_int_eq(number("select count(*) from pg_proc where proname = 'why'"), 1);
 }
 END_TEST
 
 START_TEST(down_to_0_removes_everything) {
-    must(up(NULL));
-    must(down("1"));
+    CHECK_OK(up(NULL));
+    CHECK_OK(down("1"));
     ck_assert(is_there("proverq.job") && !is_there("proverq.device_activity"));
-    must(up(NULL));
+    CHECK_OK(up(NULL));
     ck_assert(is_there("proverq.jobs") && is_there("proverq.device_activity"));
-    must(down("0"));
+    CHECK_OK(down("0"));
     ck_assert_int_eq(number("select count(*) from pg_namespace where nspname = 'proverq'"), 0);
-    must(down("0"));
-    must(up(NULL));
-    must(migrate_check(db, &error));
+    CHECK_OK(down("0"));
+    CHECK_OK(up(NULL));
+    CHECK_OK(migrate_check(db, &error));
 }
 END_TEST
 
 START_TEST(to_goes_up_and_down) {
-    must(to("3"));
+    CHECK_OK(to("3"));
     ck_assert(is_there("proverq.step_stats") && is_there("proverq.device_activity"));
-    must(to("1"));
+    CHECK_OK(to("1"));
     ck_assert(is_there("proverq.jobs") && !is_there("proverq.device_activity"));
-    must(to("4"));
-    must(plan("1"));
-    must(plan(NULL));
+    CHECK_OK(to("4"));
+    CHECK_OK(plan("1"));
+    CHECK_OK(plan(NULL));
     ck_assert_int_eq(number("select max(version)::int8 from proverq.schema_migration"), 4);
-    must_say(migrate_check(db, &error), ERR_SCHEMA, "run: proverq migrate up");
+    CHECK_ERR(migrate_check(db, &error), ERR_SCHEMA, "run: proverq migrate up");
 }
 END_TEST
 
 START_TEST(a_changed_file_stops_migrate_and_warns_daemons) {
-    must(up(NULL));
+    CHECK_OK(up(NULL));
     script("update proverq.schema_migration set checksum = repeat('0', 64) where version = 2");
-    must_say(up(NULL), ERR_SCHEMA, "another migrations/0002_calculators.up.sql");
-    must_say(to("1"), ERR_SCHEMA, "restore that file");
-    must(migrate_check(db, &error));
+    CHECK_ERR(up(NULL), ERR_SCHEMA, "another migrations/0002_calculators.up.sql");
+    CHECK_ERR(to("1"), ERR_SCHEMA, "restore that file");
+    CHECK_OK(migrate_check(db, &error));
 }
 END_TEST
 
 START_TEST(a_table_in_use_is_not_waited_for_without_end) {
-    must(up(NULL));
+    CHECK_OK(up(NULL));
     script("begin; lock table proverq.job in access share mode");
-    must_say(to("4"), ERR_DATABASE, "has proverq.job in use: end that transaction");
+    CHECK_ERR(to("4"), ERR_DATABASE, "has proverq.job in use: end that transaction");
     script("rollback");
-    must(to("4"));
+    CHECK_OK(to("4"));
 }
 END_TEST
 
 START_TEST(versions_that_are_not_there_are_refused) {
-    must_say(up("2x"), ERR_USAGE, "no migration '2x'");
-    must_say(up("999"), ERR_USAGE, "the newest is ");
-    must_say(up(""), ERR_USAGE, "no migration ''");
-    must_say(down("-1"), ERR_USAGE, "no migration '-1'");
-    must_say(down("99999999999999999999"), ERR_USAGE, "no migration");
-    must(up(NULL));
-    must_say(up("0"), ERR_USAGE, "proverq migrate down 0");
+    CHECK_ERR(up("2x"), ERR_USAGE, "no migration '2x'");
+    CHECK_ERR(up("999"), ERR_USAGE, "the newest is ");
+    CHECK_ERR(up(""), ERR_USAGE, "no migration ''");
+    CHECK_ERR(down("-1"), ERR_USAGE, "no migration '-1'");
+    CHECK_ERR(down("99999999999999999999"), ERR_USAGE, "no migration");
+    CHECK_OK(up(NULL));
+    CHECK_ERR(up("0"), ERR_USAGE, "proverq migrate down 0");
 }
 END_TEST
 
 START_TEST(a_newer_schema_is_left_alone) {
-    must(up(NULL));
+    CHECK_OK(up(NULL));
     script("insert into proverq.schema_migration values (9000, 'later', false)");
-    must(migrate_check(db, &error));
-    must_say(up(NULL), ERR_SCHEMA, "version 9000");
-    must_say(down("0"), ERR_SCHEMA, "version 9000");
+    CHECK_OK(migrate_check(db, &error));
+    CHECK_ERR(up(NULL), ERR_SCHEMA, "version 9000");
+    CHECK_ERR(down("0"), ERR_SCHEMA, "version 9000");
     script("update proverq.schema_migration set breaking = true where version = 9000");
-    must_say(migrate_check(db, &error), ERR_SCHEMA, "or a newer one");
+    CHECK_ERR(migrate_check(db, &error), ERR_SCHEMA, "or a newer one");
     ck_assert(is_there("proverq.job"));
 }
 END_TEST
 
 START_TEST(a_schema_that_lacks_a_migration_is_refused) {
-    must(up(NULL));
+    CHECK_OK(up(NULL));
     script("update proverq.schema_migration set version = 0, breaking = false "
            "where version = 1");
-    must_say(migrate_check(db, &error), ERR_SCHEMA, "run: proverq migrate up");
+    CHECK_ERR(migrate_check(db, &error), ERR_SCHEMA, "run: proverq migrate up");
 }
 END_TEST
 
 START_TEST(a_migration_that_fails_leaves_nothing) {
     script("create schema proverq; create table proverq.partition (mine int)");
-    must_say(up(NULL), ERR_DATABASE, "migrations/0001_initial.up.sql");
+    CHECK_ERR(up(NULL), ERR_DATABASE, "migrations/0001_initial.up.sql");
     ck_assert_ptr_nonnull(strstr(error.text, "\"partition\" already exists"));
     ck_assert(!is_there("proverq.job") && is_there("proverq.partition"));
 }
 END_TEST
 
 START_TEST(a_view_of_somebody_else_stops_down) {
-    must(up(NULL));
+    CHECK_OK(up(NULL));
     script("create view public.test_migrate as select * from proverq.jobs");
-    must_say(down("0"), ERR_DATABASE, "depend");
+    CHECK_ERR(down("0"), ERR_DATABASE, "depend");
     ck_assert(is_there("public.test_migrate") && is_there("proverq.job"));
     script("drop view public.test_migrate");
 }
@@ -211,9 +183,9 @@ END_TEST
 
 START_TEST(status_answers_in_every_state) {
     struct options options = options_of(NULL);
-    must(migrate_status(&options, &error));
-    must(up(NULL));
-    must(migrate_status(&options, &error));
+    CHECK_OK(migrate_status(&options, &error));
+    CHECK_OK(up(NULL));
+    CHECK_OK(migrate_status(&options, &error));
     options.database = "host=/nonexistent";
     ck_assert_int_eq(migrate_status(&options, &error), ERR_CONNECTION);
 }
@@ -239,7 +211,7 @@ START_TEST(several_at_once_migrate_once) {
         ck_assert_str_eq(own->text, "");
         free(own);
     }
-    must(migrate_check(db, &error));
+    CHECK_OK(migrate_check(db, &error));
 }
 END_TEST
 
@@ -253,10 +225,9 @@ START_TEST(the_table_of_steps_is_the_list_in_steps_h) {
 #undef X
     };
     enum { STEPS = sizeof steps / sizeof *steps };
-    struct db_result *rows = NULL;
-    must(up(NULL));
-    must(db_query(db, "select step, name, description from proverq.step order by step", "", "stt",
-                  DB_NO_PARAMS, &rows, &error));
+    CHECK_OK(up(NULL));
+    struct db_result *rows = query("select step, name, description from proverq.step order by step",
+                                   "", "stt", DB_NO_PARAMS);
     ck_assert_int_eq(db_rows(rows), STEPS);
     for (int i = 0; i < STEPS; i++) {
         ck_assert_int_eq(db_get_int(rows, i, 0), steps[i].id);
@@ -282,30 +253,21 @@ START_TEST(every_step_of_the_prover_library_is_in_steps_h) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("migrate");
-    TCase *tests = tcase_create("migrate");
-    tcase_set_timeout(tests, 60);
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, up_makes_what_the_daemons_need);
-    tcase_add_test(tests, up_again_keeps_the_data);
-    tcase_add_test(tests, up_repairs_functions_and_views);
-    tcase_add_test(tests, down_to_0_removes_everything);
-    tcase_add_test(tests, to_goes_up_and_down);
-    tcase_add_test(tests, a_changed_file_stops_migrate_and_warns_daemons);
-    tcase_add_test(tests, a_table_in_use_is_not_waited_for_without_end);
-    tcase_add_test(tests, versions_that_are_not_there_are_refused);
-    tcase_add_test(tests, a_newer_schema_is_left_alone);
-    tcase_add_test(tests, a_schema_that_lacks_a_migration_is_refused);
-    tcase_add_test(tests, a_migration_that_fails_leaves_nothing);
-    tcase_add_test(tests, a_view_of_somebody_else_stops_down);
-    tcase_add_test(tests, status_answers_in_every_state);
-    tcase_add_test(tests, several_at_once_migrate_once);
-    tcase_add_test(tests, the_table_of_steps_is_the_list_in_steps_h);
-    tcase_add_test(tests, every_step_of_the_prover_library_is_in_steps_h);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    const TTest *const *const tests[] = {&up_makes_what_the_daemons_need,
+                                         &up_again_keeps_the_data,
+                                         &up_repairs_functions_and_views,
+                                         &down_to_0_removes_everything,
+                                         &to_goes_up_and_down,
+                                         &a_changed_file_stops_migrate_and_warns_daemons,
+                                         &a_table_in_use_is_not_waited_for_without_end,
+                                         &versions_that_are_not_there_are_refused,
+                                         &a_newer_schema_is_left_alone,
+                                         &a_schema_that_lacks_a_migration_is_refused,
+                                         &a_migration_that_fails_leaves_nothing,
+                                         &a_view_of_somebody_else_stops_down,
+                                         &status_answers_in_every_state,
+                                         &several_at_once_migrate_once,
+                                         &the_table_of_steps_is_the_list_in_steps_h,
+                                         &every_step_of_the_prover_library_is_in_steps_h};
+    return run_tests("migrate", setup, close_db, tests, sizeof tests / sizeof *tests);
 }

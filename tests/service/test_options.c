@@ -1,8 +1,8 @@
 /* The command line: what is read, from where, what is refused and with which help; that every option
  * is documented. */
 #include "service/options.h"
+#include "tests/gpu/suite.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -299,30 +299,23 @@ START_TEST(every_option_is_in_the_reference) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("options");
-    TCase *tcase = tcase_create("options");
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, defaults_come_from_the_table);
-    tcase_add_test(tcase, the_command_line_wins_over_the_environment_over_the_default);
-    tcase_add_test(tcase, an_empty_variable_is_no_value);
-    tcase_add_test(tcase, a_variable_of_another_command_does_not_matter);
-    tcase_add_test(tcase, lists_take_an_option_several_times);
-    tcase_add_test(tcase, a_list_has_an_end);
-    tcase_add_test(tcase, units_are_understood);
-    tcase_add_test(tcase, values_of_the_wrong_form_are_refused);
-    tcase_add_test(tcase, an_unknown_option_names_the_nearest);
-    tcase_add_test(tcase, an_unknown_command_names_the_nearest);
-    tcase_add_test(tcase, arguments_are_counted);
-    tcase_add_test(tcase, help_is_given_whatever_else_is_wrong);
-    tcase_add_test(tcase, the_cache_is_where_systemd_or_the_user_keeps_caches);
-    tcase_add_test(tcase, a_child_process_reads_what_was_exported);
-    tcase_add_test(tcase, every_command_and_option_is_in_the_help);
-    tcase_add_test(tcase, help_fits_a_terminal_of_100_columns);
-    tcase_add_test(tcase, every_option_is_in_the_reference);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    const TTest *const *const tests[] = {
+        &defaults_come_from_the_table,
+        &the_command_line_wins_over_the_environment_over_the_default,
+        &an_empty_variable_is_no_value,
+        &a_variable_of_another_command_does_not_matter,
+        &lists_take_an_option_several_times,
+        &a_list_has_an_end,
+        &units_are_understood,
+        &values_of_the_wrong_form_are_refused,
+        &an_unknown_option_names_the_nearest,
+        &an_unknown_command_names_the_nearest,
+        &arguments_are_counted,
+        &help_is_given_whatever_else_is_wrong,
+        &the_cache_is_where_systemd_or_the_user_keeps_caches,
+        &a_child_process_reads_what_was_exported,
+        &every_command_and_option_is_in_the_help,
+        &help_fits_a_terminal_of_100_columns,
+        &every_option_is_in_the_reference};
+    return run_tests("options", setup, teardown, tests, sizeof tests / sizeof *tests);
 }

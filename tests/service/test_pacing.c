@@ -1,8 +1,6 @@
 /* How far ahead of its device a prover claims. */
 #include "service/pacing.h"
-
-#include <check.h>
-#include <stdlib.h>
+#include "tests/gpu/suite.h"
 
 static struct pacing pacing;
 
@@ -62,19 +60,12 @@ START_TEST(the_depth_follows_what_is_measured_last) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("pacing");
-    TCase *tests = tcase_create("pacing");
-    tcase_add_checked_fixture(tests, open_pacing, close_pacing);
-    tcase_add_test(tests, nothing_measured_is_a_fixed_depth);
-    tcase_add_test(tests, a_slow_device_needs_little_ahead);
-    tcase_add_test(tests, a_fast_device_needs_what_is_on_its_way);
-    tcase_add_test(tests, a_synthesis_that_is_slower_than_the_device_is_kept_busy_and_no_more);
-    tcase_add_test(tests, the_depth_has_bounds);
-    tcase_add_test(tests, the_depth_follows_what_is_measured_last);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    const TTest *const *const tests[] = {
+        &nothing_measured_is_a_fixed_depth,
+        &a_slow_device_needs_little_ahead,
+        &a_fast_device_needs_what_is_on_its_way,
+        &a_synthesis_that_is_slower_than_the_device_is_kept_busy_and_no_more,
+        &the_depth_has_bounds,
+        &the_depth_follows_what_is_measured_last};
+    return run_tests("pacing", open_pacing, close_pacing, tests, sizeof tests / sizeof *tests);
 }

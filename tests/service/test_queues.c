@@ -1,7 +1,7 @@
 /* The handover between stages, the leases of what is in hand, and the witness buffers. */
 #include "service/queues.h"
+#include "tests/gpu/suite.h"
 
-#include <check.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -349,31 +349,25 @@ START_TEST(who_watches_a_lease_hears_that_it_is_lost_or_that_all_is_over) {
 END_TEST
 
 int main(void) {
+    const TTest *const *const queues[] = {&the_lowest_claim_goes_first,
+                                          &what_is_in_a_closed_queue_can_still_be_popped,
+                                          &a_wait_ends_with_a_task_with_the_end_or_with_its_time,
+                                          &each_task_is_popped_by_exactly_one_thread};
+    const TTest *const *const tasks[] = {
+        &a_task_counts_as_ahead_until_it_reaches_the_device_whatever_becomes_of_it,
+        &a_file_that_is_not_here_releases_the_partition,
+        &a_lost_lease_or_a_stop_ends_a_task,
+        &the_first_fault_counts_and_stops_the_prover,
+        &a_buffer_is_wiped_before_another_gets_it,
+        &a_buffer_that_fits_is_used_before_one_is_made,
+        &free_buffers_make_room_for_one_that_is_needed,
+        &what_never_fits_is_refused_and_not_waited_for,
+        &a_step_past_its_deadline_is_found,
+        &a_lease_whose_outcome_is_known_is_not_lost_by_being_ended,
+        &who_watches_a_lease_hears_that_it_is_lost_or_that_all_is_over};
     Suite *suite = suite_create("queues");
-    TCase *queues = tcase_create("queues");
-    tcase_add_test(queues, the_lowest_claim_goes_first);
-    tcase_add_test(queues, what_is_in_a_closed_queue_can_still_be_popped);
-    tcase_add_test(queues, a_wait_ends_with_a_task_with_the_end_or_with_its_time);
-    tcase_add_test(queues, each_task_is_popped_by_exactly_one_thread);
-    suite_add_tcase(suite, queues);
-    TCase *tasks = tcase_create("tasks");
-    tcase_add_checked_fixture(tasks, open_pipeline, close_pipeline);
-    tcase_add_test(tasks,
-                   a_task_counts_as_ahead_until_it_reaches_the_device_whatever_becomes_of_it);
-    tcase_add_test(tasks, a_file_that_is_not_here_releases_the_partition);
-    tcase_add_test(tasks, a_lost_lease_or_a_stop_ends_a_task);
-    tcase_add_test(tasks, the_first_fault_counts_and_stops_the_prover);
-    tcase_add_test(tasks, a_buffer_is_wiped_before_another_gets_it);
-    tcase_add_test(tasks, a_buffer_that_fits_is_used_before_one_is_made);
-    tcase_add_test(tasks, free_buffers_make_room_for_one_that_is_needed);
-    tcase_add_test(tasks, what_never_fits_is_refused_and_not_waited_for);
-    tcase_add_test(tasks, a_step_past_its_deadline_is_found);
-    tcase_add_test(tasks, a_lease_whose_outcome_is_known_is_not_lost_by_being_ended);
-    tcase_add_test(tasks, who_watches_a_lease_hears_that_it_is_lost_or_that_all_is_over);
-    suite_add_tcase(suite, tasks);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    (void)add_tests(suite, "queues", NULL, NULL, queues, sizeof queues / sizeof *queues);
+    (void)add_tests(suite, "tasks", open_pipeline, close_pipeline, tasks,
+                    sizeof tasks / sizeof *tasks);
+    return run_suite(suite);
 }

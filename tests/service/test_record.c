@@ -1,9 +1,8 @@
 /* The record stage: what has piled up is recorded together, and one result does not spoil the
- * others. Needs PROVERQ_TEST_DSN. */
-#include "service/migrate.h"
+ * others. */
 #include "service/stages.h"
+#include "tests/service/database.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +12,6 @@
 enum { PARTITIONS = 5, JOBS = 2, TASKS = PARTITIONS * JOBS };
 
 static struct error error;
-static struct db *db; /* the test's */
 static struct options options;
 static struct pipeline pipeline;
 static struct stage_thread thread;
@@ -22,41 +20,13 @@ static struct held circuit = {.name = "c", .vkey = &vkey};
 static struct task *tasks[TASKS];
 static struct proof proof;
 
-static void must(enum err rc) {
-    ck_assert_msg(rc == ERR_NONE, "%s", error.text);
-}
-
-static void sql(const char *text) {
-    must(db_script(db, "test", text, &error));
-}
-
-static int64_t number(const char *text) {
-    struct db_result *rows = NULL;
-    must(db_query(db, text, "", "l", DB_NO_PARAMS, &rows, &error));
-    int64_t value = db_get_int(rows, 0, 0);
-    db_free(rows);
-    return value;
-}
-
-static struct db *connect_with(const struct stage_statements *statements) {
-    struct db_settings settings = {.conninfo = getenv("PROVERQ_TEST_DSN"),
-                                   .application = "test_record",
-                                   .statement_timeout_ms = 5000,
-                                   .lock_timeout_ms = 5000,
-                                   .statements = statements ? statements->list : NULL,
-                                   .n_statements = statements ? statements->n : 0};
-    struct db *made = NULL;
-    must(db_open(&settings, &made, &error));
-    return made;
-}
-
 static void read_proof(const char *path) {
     char text[4096];
     FILE *file = fopen(path, "re");
     ck_assert_ptr_nonnull(file);
     size_t n = fread(text, 1, sizeof text, file);
     (void)fclose(file);
-    must(proof_from_json(text, n, &proof, &error));
+    CHECK_OK(proof_from_json(text, n, &proof, &error));
 }
 
 static struct task *make_task(const struct db_result *rows, int row) {
@@ -80,20 +50,12 @@ static struct task *make_task(const struct db_result *rows, int row) {
 
 /* Two jobs of five partitions, all claimed by prover 1. */
 static void setup(void) {
-    struct db_result *rows = NULL;
-    options = (struct options){.database = getenv("PROVERQ_TEST_DSN"), .listen_database = ""};
-    must(migrate_up(&options, &error));
-    db = connect_with(NULL);
-    sql("truncate proverq.artefact, proverq.prover, proverq.job, proverq.failure, proverq.timing "
-        "restart identity cascade; insert into proverq.artefact values (sha256('z'), 'zkey', 1, "
-        "'z');"
-        "insert into proverq.circuit (name, version, sha256, curve, n_vars, n_public, log_domain, "
-        "zkey, vkey) values ('c', 1, sha256('c'), 'bn128', 2, 1, 1, sha256('z'), '{}');"
-        "insert into proverq.prover (instance, host, pid, device) "
-        "values (gen_random_uuid(), 'h', 1, 'cpu');"
-        "select proverq.enqueue_path('c', array_fill('w'::text, array[5])) "
-        "from generate_series(1, 2);"
-        "select proverq.claim(1, array(select circuit_id from proverq.circuit), 60000, 10)");
+    options = (struct options){.database = test_dsn(), .listen_database = ""};
+    open_db();
+    reset_rows();
+    script("select proverq.enqueue_path('c', array_fill('w'::text, array[5])) "
+           "from generate_series(1, 2);"
+           "select proverq.claim(1, '{1}', 60000, 10)");
     memset(&pipeline, 0, sizeof pipeline);
     pipeline.options = &options;
     pipeline.prover_id = 1;
@@ -101,16 +63,15 @@ static void setup(void) {
     pipeline.stop_fd = eventfd(0, EFD_NONBLOCK);
     timeline_log_init(&pipeline.timelines);
     queue_init(&pipeline.record);
-    must(leases_open(&pipeline.leases, &error));
-    must(device_open("cpu", 1, &pipeline.device, &error));
-    must(device_activity_start(pipeline.device, &error));
-    pipeline.record_db = connect_with(&record_statements);
+    CHECK_OK(leases_open(&pipeline.leases, &error));
+    CHECK_OK(device_open("cpu", 1, &pipeline.device, &error));
+    CHECK_OK(device_activity_start(pipeline.device, &error));
+    pipeline.record_db = connect_with(record_statements.list, record_statements.n);
     thread.pipeline = &pipeline;
     read_proof("tests/circuits/factor/proof.json");
-    must(db_query(db,
-                  "select job_seq, partition_idx, token from proverq.partition "
-                  "order by job_seq, partition_idx",
-                  "", "liu", DB_NO_PARAMS, &rows, &error));
+    struct db_result *rows = query("select job_seq, partition_idx, token from proverq.partition "
+                                   "order by job_seq, partition_idx",
+                                   "", "liu", DB_NO_PARAMS);
     ck_assert_int_eq(db_rows(rows), TASKS);
     for (int i = 0; i < TASKS; i++)
         tasks[i] = make_task(rows, i);
@@ -125,8 +86,7 @@ static void teardown(void) {
     timeline_log_destroy(&pipeline.timelines);
     close(pipeline.stop_fd);
     close(pipeline.dispatcher_wake);
-    sql("truncate proverq.artefact, proverq.prover, proverq.job cascade");
-    db_close(db);
+    close_db();
 }
 
 /* Everything is in the queue before the stage begins, so it comes together. */
@@ -192,13 +152,13 @@ START_TEST(a_stale_one_is_refused_alone) {
 END_TEST
 
 START_TEST(one_that_the_database_refuses_does_not_spoil_the_others) {
-    sql("create or replace function pg_temp.refuse() returns trigger language plpgsql as "
-        "$$ begin raise 'refused'; end $$;"
-        "create trigger refuse before update on proverq.partition for each row "
-        "when (new.job_seq = 2 and new.partition_idx = 1 and new.state = 'proved') "
-        "execute function pg_temp.refuse()");
+    script("create or replace function pg_temp.refuse() returns trigger language plpgsql as "
+           "$$ begin raise 'refused'; end $$;"
+           "create trigger refuse before update on proverq.partition for each row "
+           "when (new.job_seq = 2 and new.partition_idx = 1 and new.state = 'proved') "
+           "execute function pg_temp.refuse()");
     record_all();
-    sql("drop trigger refuse on proverq.partition");
+    script("drop trigger refuse on proverq.partition");
     ck_assert_int_eq(proved(), TASKS - 1);
     ck_assert_int_eq(number("select remaining::int8 from proverq.job where job_seq = 2"), 1);
 }
@@ -221,37 +181,20 @@ START_TEST(failures_and_releases_are_told_too) {
 END_TEST
 
 START_TEST(a_lost_connection_loses_no_result) {
-    struct db_result *rows = NULL;
-    must(db_query(db,
-                  "select count(pg_terminate_backend(pid)) from pg_stat_activity "
-                  "where application_name = 'test_record' and pid <> pg_backend_pid()",
-                  "", "l", DB_NO_PARAMS, &rows, &error));
-    db_free(rows);
+    script("select pg_terminate_backend(pid) from pg_stat_activity "
+           "where application_name = 'test' and pid <> pg_backend_pid()");
     record_all();
     ck_assert_int_eq(proved(), TASKS);
 }
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("record");
-    TCase *tcase = tcase_create("record");
-    if (!getenv("PROVERQ_TEST_DSN")) {
-        printf("test_record: skipped, PROVERQ_TEST_DSN is not set\n");
-        return EXIT_SUCCESS;
-    }
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_set_timeout(tcase, 60);
-    tcase_add_test(tcase, what_piled_up_is_one_transaction);
-    tcase_add_test(tcase, each_gets_its_own_steps);
-    tcase_add_test(tcase, compressed_proofs_go_along);
-    tcase_add_test(tcase, a_stale_one_is_refused_alone);
-    tcase_add_test(tcase, one_that_the_database_refuses_does_not_spoil_the_others);
-    tcase_add_test(tcase, failures_and_releases_are_told_too);
-    tcase_add_test(tcase, a_lost_connection_loses_no_result);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    const TTest *const *const tests[] = {&what_piled_up_is_one_transaction,
+                                         &each_gets_its_own_steps,
+                                         &compressed_proofs_go_along,
+                                         &a_stale_one_is_refused_alone,
+                                         &one_that_the_database_refuses_does_not_spoil_the_others,
+                                         &failures_and_releases_are_told_too,
+                                         &a_lost_connection_loses_no_result};
+    return run_database_tests("record", setup, teardown, tests, sizeof tests / sizeof *tests);
 }

@@ -1,16 +1,13 @@
-/* The supervisor with real child processes, against the database PROVERQ_TEST_DSN, whose schema is
- * made anew.
+/* The supervisor with real child processes, against a database.
  *
  * Children run /proc/self/exe, which is this program: called as `prover` or `finalizer` it plays that
  * child, in the way that TEST_PROVER says, and writes what happens to the file TEST_EVENTS.
  */
-#include "service/db.h"
-#include "service/migrate.h"
 #include "service/probe.h"
 #include "service/report.h"
 #include "service/supervisor.h"
+#include "tests/service/database.h"
 
-#include <check.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -66,7 +63,6 @@ static size_t count(const char *path, const char *what) {
 /* A row for this prover, as a real one makes. */
 static void register_prover(const char *instance) {
     struct db_settings settings = {.conninfo = getenv("PROVERQ_DATABASE"), .application = "test"};
-    struct db *db = NULL;
     struct uuid uuid;
     if (uuid_parse(instance, &uuid, &error) || db_open(&settings, &db, &error) ||
         db_query(
@@ -74,7 +70,7 @@ static void register_prover(const char *instance) {
             "insert into proverq.prover (instance, host, pid, device) values ($1, '', 1, 'cpu')",
             "u", "", DB_PARAMS(db_uuid(&uuid)), NULL, &error))
         event("prover cannot register: %s\n", error.text);
-    db_close(db);
+    close_db();
 }
 
 static int play(int argc, const char *const *argv) {
@@ -120,7 +116,7 @@ static void start_supervisor(const char *mode, const char *const *arguments) {
         argv[2 + i] = arguments[i];
     ck_assert_int_eq(setenv("TEST_PROVER", mode, 1), 0);
     ck_assert_int_eq(setenv("TEST_EVENTS", events, 1), 0);
-    ck_assert_int_eq(setenv("PROVERQ_DATABASE", getenv("PROVERQ_TEST_DSN"), 0), 0);
+    ck_assert_int_eq(setenv("PROVERQ_DATABASE", test_dsn(), 0), 0);
     supervisor = fork();
     ck_assert_int_ge(supervisor, 0);
     if (supervisor > 0) return;
@@ -151,7 +147,7 @@ static int end_of_supervisor(int seconds) {
     return -1;
 }
 
-static void wait_for(const char *path, const char *what, size_t times) {
+static void wait_to_read(const char *path, const char *what, size_t times) {
     for (int i = 0; i < 2000; i++) {
         if (count(path, what) >= times) return;
         (void)usleep(10000);
@@ -182,25 +178,8 @@ static bool is_alive(pid_t pid) {
     return alive;
 }
 
-static void must(enum err rc) {
-    ck_assert_msg(rc == ERR_NONE, "%s", error.text);
-}
-
-static struct db *connect_to_test(void) {
-    struct db_settings settings = {.conninfo = getenv("PROVERQ_TEST_DSN"), .application = "test"};
-    struct db *db = NULL;
-    must(db_open(&settings, &db, &error));
-    return db;
-}
-
-static void make_schema(void) {
-    struct db *db = connect_to_test();
-    must(db_script(db, "test", "drop schema if exists proverq cascade", &error));
-    db_close(db);
-    must(migrate_up(&(struct options){.database = getenv("PROVERQ_TEST_DSN")}, &error));
-}
-
 static void setup(void) {
+    open_db();
     ck_assert_ptr_nonnull(mkdtemp(folder));
     (void)snprintf(events, sizeof events, "%s/events", folder);
     (void)snprintf(log_path, sizeof log_path, "%s/log", folder);
@@ -214,6 +193,7 @@ static void teardown(void) {
     (void)unlink(events);
     (void)unlink(log_path);
     (void)rmdir(folder);
+    close_db();
 }
 
 /* --- start --- */
@@ -222,27 +202,27 @@ START_TEST(a_prover_for_the_device_and_a_finalizer_are_started) {
     char instance[UUID_TEXT_BYTES];
     struct uuid uuid;
     START("runs", "--device", "cpu");
-    wait_for(events, " ready ", 2);
+    wait_to_read(events, " ready ", 2);
     ck_assert_uint_eq(count(events, "prover started "), 1);
     ck_assert_uint_eq(count(events, " cpu "), 1);
     ck_assert_uint_eq(count(events, "finalizer started "), 1);
     (void)started("prover", 0, instance);
     ck_assert_int_eq(uuid_parse(instance, &uuid, &error), ERR_NONE);
-    wait_for(log_path, "msg=\"device chosen\" device=cpu", 1);
+    wait_to_read(log_path, "msg=\"device chosen\" device=cpu", 1);
 }
 END_TEST
 
 START_TEST(auto_starts_a_prover_and_says_on_what) {
     START("runs", "--device", "auto");
-    wait_for(events, "prover ready ", 1);
-    wait_for(log_path, "msg=\"device chosen\" device=c", 1);
+    wait_to_read(events, "prover ready ", 1);
+    wait_to_read(log_path, "msg=\"device chosen\" device=c", 1);
 }
 END_TEST
 
 START_TEST(a_device_that_is_missing_is_an_error_and_starts_nothing) {
     START("runs", "--device", "cpu", "--device", "cuda:999");
     ck_assert_int_eq(end_of_supervisor(60), 1);
-    wait_for(log_path, "ended with device_missing", 1);
+    wait_to_read(log_path, "ended with device_missing", 1);
     ck_assert_uint_eq(count(events, "started"), 0);
 }
 END_TEST
@@ -250,7 +230,7 @@ END_TEST
 START_TEST(a_device_that_is_given_twice_is_refused) {
     START("runs", "--device", "cpu", "--device", "cpu");
     ck_assert_int_eq(end_of_supervisor(20), 1);
-    wait_for(log_path, "ended with usage: --device: cpu is given twice", 1);
+    wait_to_read(log_path, "ended with usage: --device: cpu is given twice", 1);
 }
 END_TEST
 
@@ -258,20 +238,18 @@ START_TEST(a_database_that_is_away_is_an_error_at_start) {
     ck_assert_int_eq(setenv("PROVERQ_DATABASE", "host=127.0.0.1 port=1 dbname=x", 1), 0);
     START("runs", "--device", "cpu");
     ck_assert_int_eq(end_of_supervisor(20), 1);
-    wait_for(log_path, "ended with connection", 1);
+    wait_to_read(log_path, "ended with connection", 1);
     ck_assert_uint_eq(count(events, "started"), 0);
 }
 END_TEST
 
 START_TEST(a_schema_that_is_missing_is_an_error_that_says_what_to_run) {
-    struct db *db = connect_to_test();
-    must(db_script(db, "test", "drop schema proverq cascade", &error));
-    db_close(db);
+    script("drop schema proverq cascade");
     START("runs", "--device", "cpu");
     int status = end_of_supervisor(20);
-    make_schema();
+    new_schema();
     ck_assert_int_eq(status, 1);
-    wait_for(log_path, "proverq migrate up", 1);
+    wait_to_read(log_path, "proverq migrate up", 1);
     ck_assert_uint_eq(count(events, "started"), 0);
 }
 END_TEST
@@ -281,41 +259,32 @@ END_TEST
 START_TEST(a_killed_prover_is_started_again_as_another_instance) {
     char first[UUID_TEXT_BYTES], second[UUID_TEXT_BYTES];
     START("runs", "--device", "cpu");
-    wait_for(events, " ready ", 2);
+    wait_to_read(events, " ready ", 2);
     ck_assert_int_eq(kill(started("prover", 0, first), SIGKILL), 0);
-    wait_for(events, "prover ready ", 2);
+    wait_to_read(events, "prover ready ", 2);
     (void)started("prover", 1, second);
     ck_assert_str_ne(first, second);
     ck_assert_uint_eq(count(events, "finalizer started "), 1);
-    wait_for(log_path, "error=\"killed by signal 9 (Killed)\"", 1);
+    wait_to_read(log_path, "error=\"killed by signal 9 (Killed)\"", 1);
 }
 END_TEST
 
 /* What the database says of a prover: "running", "lost"; "" when it is not there. */
 static void wait_for_state(const char *instance, const char *state) {
-    struct db *db = connect_to_test();
-    struct uuid uuid;
-    bool is_so = false;
-    must(uuid_parse(instance, &uuid, &error));
-    for (int i = 0; i < 1000 && !is_so; i++) {
-        struct db_result *rows = NULL;
-        must(db_query(db, "select state from proverq.prover where instance = $1", "u", "t",
-                      DB_PARAMS(db_uuid(&uuid)), &rows, &error));
-        is_so = db_rows(rows) == 1 && strcmp(db_get_text(rows, 0, 0), state) == 0;
-        db_free(rows);
-        if (!is_so) (void)usleep(10000);
-    }
-    db_close(db);
-    ck_assert_msg(is_so, "the prover is not %s", state);
+    char sql[160];
+    (void)snprintf(sql, sizeof sql,
+                   "select coalesce(max(state), '') from proverq.prover where instance = '%s'",
+                   instance);
+    wait_for(sql, state);
 }
 
 START_TEST(a_killed_prover_gives_up_its_leases_at_once_and_no_other_does) {
     char first[UUID_TEXT_BYTES], second[UUID_TEXT_BYTES];
     START("runs", "--device", "cpu");
-    wait_for(events, "prover ready ", 1);
+    wait_to_read(events, "prover ready ", 1);
     ck_assert_int_eq(kill(started("prover", 0, first), SIGKILL), 0);
     wait_for_state(first, "lost"); /* rescue_prover does both in one transaction */
-    wait_for(events, "prover ready ", 2);
+    wait_to_read(events, "prover ready ", 2);
     (void)started("prover", 1, second);
     wait_for_state(second, "running");
 }
@@ -325,7 +294,7 @@ START_TEST(a_child_that_keeps_failing_is_reported_with_its_error_and_waited_for)
     struct timespec start, end;
     (void)clock_gettime(CLOCK_MONOTONIC, &start);
     START("fails", "--device", "cpu");
-    wait_for(log_path, "error=\"device_fault: it broke\" failures=3 again_in_s=4", 1);
+    wait_to_read(log_path, "error=\"device_fault: it broke\" failures=3 again_in_s=4", 1);
     (void)clock_gettime(CLOCK_MONOTONIC, &end);
     ck_assert_int_ge(end.tv_sec - start.tv_sec, 2); /* after 1 and 2 seconds */
     ck_assert_uint_eq(count(log_path, "failures=1 again_in_s=1"), 1);
@@ -336,50 +305,32 @@ END_TEST
 
 START_TEST(a_child_that_crashes_is_reported_by_its_signal) {
     START("crashes", "--device", "cpu");
-    wait_for(log_path, "error=\"killed by signal 6 (Aborted)\"", 1);
+    wait_to_read(log_path, "error=\"killed by signal 6 (Aborted)\"", 1);
 }
 END_TEST
 
-/* Waits until the query gives this number. */
-static void wait_for_number(const char *sql, int64_t wanted) {
-    struct db *db = connect_to_test();
-    int64_t have = -1;
-    for (int i = 0; i < 2000 && have != wanted; i++) {
-        struct db_result *rows = NULL;
-        must(db_query(db, sql, "", "l", DB_NO_PARAMS, &rows, &error));
-        have = db_get_int(rows, 0, 0);
-        db_free(rows);
-        if (have != wanted) (void)usleep(10000);
-    }
-    db_close(db);
-    ck_assert_int_eq(have, wanted);
-}
-
 START_TEST(a_device_that_fails_three_times_is_in_quarantine_until_a_probe_succeeds) {
     START("fails thrice", "--device", "cpu");
-    wait_for(events, "prover started ", 3);
-    wait_for_number("select count(*) from proverq.device_quarantine where device = 'cpu' and "
-                    "faults = 3 and reason = 'device_fault: it broke'",
-                    1);
-    wait_for(log_path, "msg=\"a device is in quarantine", 1);
-    wait_for(log_path, "msg=\"a device works again\"", 3); /* it was probed after each fault */
-    wait_for(events, "prover ready ", 1);
-    wait_for_number("select count(*) from proverq.device_quarantine", 0);
+    wait_to_read(events, "prover started ", 3);
+    wait_for("select count(*) from proverq.device_quarantine where device = 'cpu' and "
+             "faults = 3 and reason = 'device_fault: it broke'",
+             "1");
+    wait_to_read(log_path, "msg=\"a device is in quarantine", 1);
+    wait_to_read(log_path, "msg=\"a device works again\"", 3); /* it was probed after each fault */
+    wait_to_read(events, "prover ready ", 1);
+    wait_for("select count(*) from proverq.device_quarantine", "0");
 }
 END_TEST
 
 START_TEST(the_quarantine_of_another_life_is_over) {
-    struct db *db = connect_to_test();
     char host[256] = "";
     (void)gethostname(host, sizeof host - 1);
-    must(db_query(db,
-                  "insert into proverq.device_quarantine (host, device, faults, reason) "
-                  "values ($1, 'cpu', 9, 'old'), ('another', 'cpu', 9, 'old')",
-                  "t", "", DB_PARAMS(db_text(host)), NULL, &error));
+    script("insert into proverq.device_quarantine (host, device, faults, reason) "
+           "values ('%s', 'cpu', 9, 'old'), ('another', 'cpu', 9, 'old')",
+           host);
     START("runs", "--device", "cpu");
-    wait_for_number("select count(*) from proverq.device_quarantine", 1);
-    must(db_script(db, "test", "delete from proverq.device_quarantine", &error));
-    db_close(db);
+    wait_for("select count(*) from proverq.device_quarantine", "1");
+    script("delete from proverq.device_quarantine");
 }
 END_TEST
 
@@ -477,9 +428,9 @@ START_TEST(a_child_that_hangs_starves_the_watchdog_and_is_replaced) {
     ck_assert_int_eq(kill(started("prover", 0, instance), SIGSTOP), 0);
     ck_assert_int_ge(times_heard(fd, "WATCHDOG=1", 5500), 1); /* it may only be slow */
     ck_assert_int_le(times_heard(fd, "WATCHDOG=1", 1800), 1); /* after 6 s */
-    wait_for(log_path, "msg=\"a child hangs and is killed\" role=prover", 1); /* after 8 s */
-    wait_for(log_path, "it was silent and was killed", 1);
-    wait_for(events, "prover ready ", 2);
+    wait_to_read(log_path, "msg=\"a child hangs and is killed\" role=prover", 1); /* after 8 s */
+    wait_to_read(log_path, "it was silent and was killed", 1);
+    wait_to_read(events, "prover ready ", 2);
     wait_to_hear(fd, "WATCHDOG=1");
     (void)close(fd);
     (void)unlink(path);
@@ -491,7 +442,7 @@ START_TEST(children_and_provers_hear_nothing_of_systemd) {
     (void)snprintf(path, sizeof path, "%s/notify", folder);
     int fd = notify_socket(path, "4000000");
     START("runs", "--device", "cpu");
-    wait_for(events, " ready ", 2);
+    wait_to_read(events, " ready ", 2);
     (void)snprintf(file, sizeof file, "/proc/%d/environ", started("prover", 0, instance));
     FILE *environment = fopen(file, "r");
     ck_assert_ptr_nonnull(environment);
@@ -514,7 +465,7 @@ END_TEST
 
 START_TEST(the_first_signal_lets_the_provers_then_the_finalizer_finish) {
     START("runs", "--device", "cpu");
-    wait_for(events, " ready ", 2);
+    wait_to_read(events, " ready ", 2);
     ck_assert_int_eq(kill(supervisor, SIGTERM), 0);
     ck_assert_int_eq(end_of_supervisor(20), 0);
     char *text = contents(events), *prover = strstr(text, "prover stopped "),
@@ -529,9 +480,9 @@ END_TEST
 START_TEST(the_second_signal_kills) {
     char instance[UUID_TEXT_BYTES];
     START("stubborn", "--device", "cpu");
-    wait_for(events, " ready ", 2);
+    wait_to_read(events, " ready ", 2);
     ck_assert_int_eq(kill(supervisor, SIGINT), 0);
-    wait_for(events, "prover told ", 1);
+    wait_to_read(events, "prover told ", 1);
     ck_assert_int_eq(end_of_supervisor(1), -1);
     ck_assert_int_eq(kill(supervisor, SIGINT), 0);
     ck_assert_int_eq(end_of_supervisor(20), 0);
@@ -544,7 +495,7 @@ END_TEST
 START_TEST(children_do_not_outlive_a_supervisor_that_is_killed) {
     char instance[UUID_TEXT_BYTES];
     START("stubborn", "--device", "cpu");
-    wait_for(events, " ready ", 2);
+    wait_to_read(events, " ready ", 2);
     ck_assert_int_eq(kill(supervisor, SIGKILL), 0);
     ck_assert_int_eq(end_of_supervisor(20), 128 + SIGKILL);
     pid_t prover = started("prover", 0, instance), finalizer = started("finalizer", 0, instance);
@@ -557,7 +508,7 @@ END_TEST
 START_TEST(a_terminals_signal_reaches_the_supervisor_only) {
     char instance[UUID_TEXT_BYTES];
     START("runs", "--device", "cpu");
-    wait_for(events, " ready ", 2);
+    wait_to_read(events, " ready ", 2);
     pid_t prover = started("prover", 0, instance), finalizer = started("finalizer", 0, instance);
     ck_assert_int_eq(getpgid(prover), prover);
     ck_assert_int_eq(getpgid(finalizer), finalizer);
@@ -569,39 +520,26 @@ int main(int argc, char **argv) {
         return probe_process_main(argv[2], argv[3]);
     if (argc > 1 && (strcmp(argv[1], "prover") == 0 || strcmp(argv[1], "finalizer") == 0))
         return play(argc, (const char *const *)argv);
-    if (!getenv("PROVERQ_TEST_DSN")) {
-        printf("test_supervisor: skipped, PROVERQ_TEST_DSN is not set\n");
-        return 0;
-    }
-    Suite *suite = suite_create("supervisor");
-    TCase *tcase = tcase_create("supervisor");
-    tcase_set_timeout(tcase, 120);
-    tcase_add_unchecked_fixture(tcase, make_schema, NULL);
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, a_prover_for_the_device_and_a_finalizer_are_started);
-    tcase_add_test(tcase, auto_starts_a_prover_and_says_on_what);
-    tcase_add_test(tcase, a_device_that_is_missing_is_an_error_and_starts_nothing);
-    tcase_add_test(tcase, a_device_that_is_given_twice_is_refused);
-    tcase_add_test(tcase, a_database_that_is_away_is_an_error_at_start);
-    tcase_add_test(tcase, a_schema_that_is_missing_is_an_error_that_says_what_to_run);
-    tcase_add_test(tcase, a_killed_prover_is_started_again_as_another_instance);
-    tcase_add_test(tcase, a_killed_prover_gives_up_its_leases_at_once_and_no_other_does);
-    tcase_add_test(tcase, a_child_that_keeps_failing_is_reported_with_its_error_and_waited_for);
-    tcase_add_test(tcase, a_child_that_crashes_is_reported_by_its_signal);
-    tcase_add_test(tcase, a_device_that_fails_three_times_is_in_quarantine_until_a_probe_succeeds);
-    tcase_add_test(tcase, the_quarantine_of_another_life_is_over);
-    tcase_add_test(tcase, systemd_is_told_of_the_start_the_life_and_the_end);
-    tcase_add_test(tcase, a_supervisor_that_hangs_does_not_feed_the_watchdog);
-    tcase_add_test(tcase, a_child_that_hangs_starves_the_watchdog_and_is_replaced);
-    tcase_add_test(tcase, children_and_provers_hear_nothing_of_systemd);
-    tcase_add_test(tcase, the_first_signal_lets_the_provers_then_the_finalizer_finish);
-    tcase_add_test(tcase, the_second_signal_kills);
-    tcase_add_test(tcase, children_do_not_outlive_a_supervisor_that_is_killed);
-    tcase_add_test(tcase, a_terminals_signal_reaches_the_supervisor_only);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    const TTest *const *const tests[] = {
+        &a_prover_for_the_device_and_a_finalizer_are_started,
+        &auto_starts_a_prover_and_says_on_what,
+        &a_device_that_is_missing_is_an_error_and_starts_nothing,
+        &a_device_that_is_given_twice_is_refused,
+        &a_database_that_is_away_is_an_error_at_start,
+        &a_schema_that_is_missing_is_an_error_that_says_what_to_run,
+        &a_killed_prover_is_started_again_as_another_instance,
+        &a_killed_prover_gives_up_its_leases_at_once_and_no_other_does,
+        &a_child_that_keeps_failing_is_reported_with_its_error_and_waited_for,
+        &a_child_that_crashes_is_reported_by_its_signal,
+        &a_device_that_fails_three_times_is_in_quarantine_until_a_probe_succeeds,
+        &the_quarantine_of_another_life_is_over,
+        &systemd_is_told_of_the_start_the_life_and_the_end,
+        &a_supervisor_that_hangs_does_not_feed_the_watchdog,
+        &a_child_that_hangs_starves_the_watchdog_and_is_replaced,
+        &children_and_provers_hear_nothing_of_systemd,
+        &the_first_signal_lets_the_provers_then_the_finalizer_finish,
+        &the_second_signal_kills,
+        &children_do_not_outlive_a_supervisor_that_is_killed,
+        &a_terminals_signal_reaches_the_supervisor_only};
+    return run_database_tests("supervisor", setup, teardown, tests, sizeof tests / sizeof *tests);
 }

@@ -1,7 +1,7 @@
 /* Witnesses from rows and from files below the witness root. */
 #include "service/synthesis.h"
+#include "tests/gpu/suite.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -183,22 +183,14 @@ START_TEST(a_row_is_copied_or_refused_when_too_large) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("synthesis");
-    TCase *tcase = tcase_create("synthesis");
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, a_file_below_the_root_is_read);
-    tcase_add_test(tcase, a_path_that_leaves_the_root_is_refused);
-    tcase_add_test(tcase, a_link_that_leaves_the_root_is_refused);
-    tcase_add_test(tcase, a_file_that_is_missing_is_only_not_here);
-    tcase_add_test(tcase, what_is_no_regular_file_is_refused);
-    tcase_add_test(tcase, a_truncated_witness_is_refused_at_every_length);
-    tcase_add_test(tcase, a_witness_of_another_circuit_is_refused);
-    tcase_add_test(tcase, values_that_no_witness_has_are_refused);
-    tcase_add_test(tcase, a_row_is_copied_or_refused_when_too_large);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    const TTest *const *const tests[] = {&a_file_below_the_root_is_read,
+                                         &a_path_that_leaves_the_root_is_refused,
+                                         &a_link_that_leaves_the_root_is_refused,
+                                         &a_file_that_is_missing_is_only_not_here,
+                                         &what_is_no_regular_file_is_refused,
+                                         &a_truncated_witness_is_refused_at_every_length,
+                                         &a_witness_of_another_circuit_is_refused,
+                                         &values_that_no_witness_has_are_refused,
+                                         &a_row_is_copied_or_refused_when_too_large};
+    return run_tests("synthesis", setup, teardown, tests, sizeof tests / sizeof *tests);
 }

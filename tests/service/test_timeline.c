@@ -1,8 +1,7 @@
 /* A worker's life, tiled: no time between its steps, none left over, none twice. */
 #include "service/timeline.h"
+#include "tests/gpu/suite.h"
 
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 static struct timeline_log made;
@@ -119,19 +118,11 @@ START_TEST(rounded_to_microseconds_steps_still_meet) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("timeline");
-    TCase *tcase = tcase_create("timeline");
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, steps_meet_wherever_their_rows_go);
-    tcase_add_test(tcase, a_moment_before_the_step_in_hand_is_its_start);
-    tcase_add_test(tcase, rows_stay_until_they_are_dropped);
-    tcase_add_test(tcase, rows_without_room_are_counted);
-    tcase_add_test(tcase, a_refused_attempt_leaves_what_its_worker_did);
-    tcase_add_test(tcase, rounded_to_microseconds_steps_still_meet);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    const TTest *const *const tests[] = {&steps_meet_wherever_their_rows_go,
+                                         &a_moment_before_the_step_in_hand_is_its_start,
+                                         &rows_stay_until_they_are_dropped,
+                                         &rows_without_room_are_counted,
+                                         &a_refused_attempt_leaves_what_its_worker_did,
+                                         &rounded_to_microseconds_steps_still_meet};
+    return run_tests("timeline", setup, teardown, tests, sizeof tests / sizeof *tests);
 }

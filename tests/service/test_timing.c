@@ -1,7 +1,7 @@
 /* What is recorded of when steps ran. */
 #include "service/timing.h"
+#include "tests/gpu/suite.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -71,18 +71,11 @@ START_TEST(every_step_of_the_prover_library_has_its_name_here) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("timing");
-    TCase *tcase = tcase_create("timing");
-    tcase_add_test(tcase, steps_tile_the_time_between_them);
-    tcase_add_test(tcase, columns_are_microseconds_of_wall_clock_time);
-    tcase_add_test(tcase, a_monotonic_time_is_now_on_the_wall_clock);
-    tcase_add_test(tcase, more_steps_than_fit_are_dropped);
-    tcase_add_test(tcase, an_attempt_with_every_step_fits);
-    tcase_add_test(tcase, every_step_of_the_prover_library_has_its_name_here);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    const TTest *const *const tests[] = {&steps_tile_the_time_between_them,
+                                         &columns_are_microseconds_of_wall_clock_time,
+                                         &a_monotonic_time_is_now_on_the_wall_clock,
+                                         &more_steps_than_fit_are_dropped,
+                                         &an_attempt_with_every_step_fits,
+                                         &every_step_of_the_prover_library_has_its_name_here};
+    return run_tests("timing", NULL, NULL, tests, sizeof tests / sizeof *tests);
 }

@@ -1,10 +1,10 @@
 /* Webhook delivery against real HTTP receivers on the loopback interface: what is sent, which answers
  * count, and what is never done (redirects, private addresses, proxies, endless answers). */
 #include "service/webhook.h"
+#include "tests/gpu/suite.h"
 #include "tests/service/receiver.h"
 
 #include <arpa/inet.h>
-#include <check.h>
 #include <curl/curl.h>
 #include <dlfcn.h>
 #include <netdb.h>
@@ -784,54 +784,45 @@ START_TEST(a_certificate_of_another_host_is_refused) {
 END_TEST
 
 int main(void) {
+    const TTest *const *const http[] = {&signatures_are_those_of_the_reference_implementation,
+                                        &malformed_secrets_are_refused,
+                                        &the_receiver_gets_the_stored_bytes_and_can_verify_them,
+                                        &while_a_secret_is_replaced_both_sign,
+                                        &a_result_tells_the_peer_the_times_and_the_answer,
+                                        &connections_are_used_again,
+                                        &only_2xx_is_success,
+                                        &a_redirect_is_not_followed,
+                                        &a_refusal_shows_peer_and_answer_on_one_printable_line,
+                                        &gone_is_told,
+                                        &retry_after_is_told,
+                                        &a_receiver_that_does_not_answer_times_out,
+                                        &an_endless_answer_is_cut_and_counts_by_its_status,
+                                        &a_dripping_answer_is_cut_by_time,
+                                        &endless_headers_are_cut,
+                                        &headers_without_end_are_cut_by_size,
+                                        &a_header_without_end_is_cut,
+                                        &dripping_headers_are_cut_by_time,
+                                        &what_is_no_http_is_no_success,
+                                        &a_closed_port_is_an_error,
+                                        &private_addresses_are_refused_in_every_notation,
+                                        &names_that_lead_to_private_addresses_are_refused,
+                                        &a_private_address_among_others_is_not_tried,
+                                        &a_name_that_changes_its_address_is_judged_anew,
+                                        &a_name_server_that_hangs_holds_up_nobody,
+                                        &a_network_that_is_allowed_allows_no_other,
+                                        &a_proxy_of_the_environment_is_not_used,
+                                        &http_must_be_allowed,
+                                        &other_schemes_and_passwords_in_urls_are_refused,
+                                        &a_line_break_in_a_url_becomes_no_header,
+                                        &what_libcurl_says_is_printable,
+                                        &deliveries_run_side_by_side,
+                                        &a_client_can_be_closed_with_deliveries_under_way,
+                                        &a_wait_is_ended_by_time_and_by_a_call};
+    const TTest *const *const https[] = {&https_reaches_a_certified_receiver,
+                                         &a_certificate_of_nobody_known_is_refused,
+                                         &a_certificate_of_another_host_is_refused};
     Suite *suite = suite_create("webhook");
-    TCase *plain = tcase_create("http"), *tls = tcase_create("https");
-    tcase_set_timeout(plain, 60);
-    tcase_add_checked_fixture(plain, setup, teardown);
-    tcase_add_test(plain, signatures_are_those_of_the_reference_implementation);
-    tcase_add_test(plain, malformed_secrets_are_refused);
-    tcase_add_test(plain, the_receiver_gets_the_stored_bytes_and_can_verify_them);
-    tcase_add_test(plain, while_a_secret_is_replaced_both_sign);
-    tcase_add_test(plain, a_result_tells_the_peer_the_times_and_the_answer);
-    tcase_add_test(plain, connections_are_used_again);
-    tcase_add_test(plain, only_2xx_is_success);
-    tcase_add_test(plain, a_redirect_is_not_followed);
-    tcase_add_test(plain, a_refusal_shows_peer_and_answer_on_one_printable_line);
-    tcase_add_test(plain, gone_is_told);
-    tcase_add_test(plain, retry_after_is_told);
-    tcase_add_test(plain, a_receiver_that_does_not_answer_times_out);
-    tcase_add_test(plain, an_endless_answer_is_cut_and_counts_by_its_status);
-    tcase_add_test(plain, a_dripping_answer_is_cut_by_time);
-    tcase_add_test(plain, endless_headers_are_cut);
-    tcase_add_test(plain, headers_without_end_are_cut_by_size);
-    tcase_add_test(plain, a_header_without_end_is_cut);
-    tcase_add_test(plain, dripping_headers_are_cut_by_time);
-    tcase_add_test(plain, what_is_no_http_is_no_success);
-    tcase_add_test(plain, a_closed_port_is_an_error);
-    tcase_add_test(plain, private_addresses_are_refused_in_every_notation);
-    tcase_add_test(plain, names_that_lead_to_private_addresses_are_refused);
-    tcase_add_test(plain, a_private_address_among_others_is_not_tried);
-    tcase_add_test(plain, a_name_that_changes_its_address_is_judged_anew);
-    tcase_add_test(plain, a_name_server_that_hangs_holds_up_nobody);
-    tcase_add_test(plain, a_network_that_is_allowed_allows_no_other);
-    tcase_add_test(plain, a_proxy_of_the_environment_is_not_used);
-    tcase_add_test(plain, http_must_be_allowed);
-    tcase_add_test(plain, other_schemes_and_passwords_in_urls_are_refused);
-    tcase_add_test(plain, a_line_break_in_a_url_becomes_no_header);
-    tcase_add_test(plain, what_libcurl_says_is_printable);
-    tcase_add_test(plain, deliveries_run_side_by_side);
-    tcase_add_test(plain, a_client_can_be_closed_with_deliveries_under_way);
-    tcase_add_test(plain, a_wait_is_ended_by_time_and_by_a_call);
-    suite_add_tcase(suite, plain);
-    tcase_set_timeout(tls, 60);
-    tcase_add_checked_fixture(tls, set_timeout, teardown);
-    tcase_add_test(tls, https_reaches_a_certified_receiver);
-    tcase_add_test(tls, a_certificate_of_nobody_known_is_refused);
-    tcase_add_test(tls, a_certificate_of_another_host_is_refused);
-    suite_add_tcase(suite, tls);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    (void)add_tests(suite, "http", setup, teardown, http, sizeof http / sizeof *http);
+    (void)add_tests(suite, "https", set_timeout, teardown, https, sizeof https / sizeof *https);
+    return run_suite(suite);
 }
