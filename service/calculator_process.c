@@ -122,12 +122,14 @@ static bool print_signal(FILE *out, const struct input *signal, bool is_first) {
 }
 
 static enum err write_json(int fd, const struct inputs *inputs, struct error *error) {
-    FILE *out = fdopen(dup(fd), "w");
+    int copy = dup(fd);
+    FILE *out = copy >= 0 ? fdopen(copy, "w") : NULL;
     bool good = out != NULL;
     for (size_t i = 0; i < inputs->n && good; i++)
         good = print_signal(out, &inputs->signals[i], i == 0);
     if (good) good = fputs(inputs->n ? "}\n" : "{}\n", out) >= 0;
     if (out && fclose(out) != 0) good = false;
+    if (!out && copy >= 0) (void)close(copy);
     return good ? ERR_NONE
                 : error_set(error, ERR_INTERNAL, "the inputs cannot be written for the calculator");
 }

@@ -143,8 +143,9 @@ static enum err make_folder(struct candidate *c, struct error *error) {
 
 static void remove_folder(const char *folder) {
     DIR *dir = folder ? opendir(folder) : NULL;
-    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;)
-        if (entry->d_name[0] != '.') (void)unlinkat(dirfd(dir), entry->d_name, 0);
+    int fd = dir ? dirfd(dir) : -1;
+    for (struct dirent *entry; fd >= 0 && (entry = readdir(dir)) != NULL;)
+        if (entry->d_name[0] != '.') (void)unlinkat(fd, entry->d_name, 0);
     if (dir) (void)closedir(dir);
     if (folder) (void)rmdir(folder);
 }

@@ -77,8 +77,9 @@ fail:
 /* --- the device's intervals --- */
 
 static enum err record_intervals(struct evidence *evidence, size_t n, struct error *error) {
-    int16_t kinds[ACTIVITY_BATCH];
-    int64_t started_us[ACTIVITY_BATCH], durations_us[ACTIVITY_BATCH], busy_ns[ACTIVITY_BATCH];
+    int16_t kinds[ACTIVITY_BATCH] = {0}; /* the end is recorded even if there is no interval */
+    int64_t started_us[ACTIVITY_BATCH] = {0}, durations_us[ACTIVITY_BATCH] = {0};
+    int64_t busy_ns[ACTIVITY_BATCH] = {0};
     int64_t offset = timing_wall_offset();
     const struct activity_interval *at = evidence->intervals + evidence->done;
     bool is_end = evidence->done + n == evidence->n;

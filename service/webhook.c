@@ -33,6 +33,7 @@ struct transfer {
     struct webhook_result result;
     size_t header_bytes, answer_bytes;
     char refused[INET6_ADDRSTRLEN]; /* the address that the filter refused, or empty */
+    bool is_tried;                  /* another address was not refused */
     char curl_text[CURL_ERROR_SIZE];
 };
 
@@ -109,6 +110,7 @@ static curl_socket_t open_socket(void *data, curlsocktype purpose, struct curl_s
         address_text(&address->addr, t->refused);
         return CURL_SOCKET_BAD;
     }
+    t->is_tried = true;
     return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
@@ -256,10 +258,11 @@ static void explain_answer(struct transfer *t) {
                    *t->result.answer ? ": " : "", t->result.answer);
 }
 
+/* Of a name with several addresses, what happened to those that were tried, in whatever order. */
 static void explain_failure(struct transfer *t, CURLcode code) {
     char *text = t->result.error;
     size_t size = sizeof t->result.error;
-    if (*t->refused)
+    if (*t->refused && !t->is_tried)
         (void)snprintf(text, size,
                        "%s is not a public address: the finalizer's operator can allow its network "
                        "with --webhook-allow",

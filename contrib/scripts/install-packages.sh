@@ -15,7 +15,7 @@ set -euo pipefail
 packages_of() {
     case $1 in
     build) echo gcc make pkg-config libpq-dev libcurl4-openssl-dev libssl-dev libjansson-dev libmicrohttpd-dev ;;
-    demo) echo postgresql postgresql-client curl jq python3 procps wabt libc6-dev ;;
+    demo) echo postgresql postgresql-client ca-certificates curl jq python3 procps wabt libc6-dev ;;
     check) echo g++ check libsubunit-dev libgmp-dev nodejs npm valgrind clang-format clang-tidy cppcheck shellcheck git pgbouncer systemd iproute2 faketime ;;
     esac
 }
@@ -68,7 +68,7 @@ if [ "$(id -u)" != 0 ]; then
         as_root=(sudo)
     else
         echo "install-packages.sh: these packages are missing and need an administrator:" >&2
-        echo "    apt-get install --no-install-recommends ${missing[*]}" >&2
+        echo "    apt-get update && apt-get install --no-install-recommends ${missing[*]}" >&2
         exit 1
     fi
 fi
@@ -77,8 +77,13 @@ if ! command -v apt-get >/dev/null; then
     exit 1
 fi
 
+log=$(mktemp)
 apt() {
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@"
+    if ! "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@" >>"$log" 2>&1; then
+        tail -n 20 "$log" >&2
+        echo "install-packages.sh: apt-get $1 failed; the whole of what it said is in $log" >&2
+        exit 1
+    fi
 }
 
 # Debian's postgresql makes a cluster and starts it unless postgresql-common says no beforehand.
@@ -97,7 +102,7 @@ no_pooler() {
     }
 }
 
-echo "installing: ${missing[*]}"
+echo "installing, in about a minute: ${missing[*]}"
 apt update
 if [[ " ${missing[*]} " == *" postgresql "* ]]; then no_cluster; fi
 apt install -y --no-install-recommends "${missing[@]}"
@@ -105,3 +110,4 @@ if [[ " ${missing[*]} " == *" postgresql "* ]]; then
     "${as_root[@]}" rm -f /etc/postgresql-common/createcluster.d/proverq.conf
 fi
 if [[ " ${missing[*]} " == *" pgbouncer "* ]]; then no_pooler >/dev/null 2>&1 || true; fi
+rm -f "$log"

@@ -35,7 +35,7 @@ find_server() {
         version=$("$bin/postgres" --version | sed -E 's/^[^0-9]*([0-9]+).*/\1/')
         if [ "$version" -gt "$best_version" ]; then best=$bin best_version=$version; fi
     done
-    [ -n "$best" ] || fail "no PostgreSQL server 15 or newer found; install it with contrib/scripts/install-packages.sh demo"
+    [ -n "$best" ] || fail "no PostgreSQL server 15 or newer found; Debian has it since 12, Ubuntu since 24.04: contrib/scripts/install-packages.sh demo"
     echo "$best"
 }
 

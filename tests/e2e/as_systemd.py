@@ -39,7 +39,7 @@ def expand(words):
             names.add(word)
             continue
         text = subprocess.run(["systemd-analyze", "syscall-filter", word], capture_output=True, text=True, check=True).stdout
-        members = re.findall(r"^    ([@\w-]+)$", text, re.MULTILINE)
+        members = re.findall(r"^    (?:\x1b\[0m)?([@\w-]+)$", text, re.MULTILINE)  # systemd 255 resets a colour that it did not set
         names |= expand(members)
     return names
 

@@ -86,7 +86,7 @@ listening() {
     changes=$(prover_changes)
     is_below "with --listen-database an idle prover is woken at once" "$(start_latency)" 100
     changes=$(($(prover_changes) - changes))
-    if [ $changes -lt 15 ]; then pass "ten jobs, one at a time, are not twenty changes of the prover's row (its activity made $changes)"; else fail "the prover's row was changed $changes times"; fi
+    if [ "$changes" -lt 15 ]; then pass "ten jobs, one at a time, are not twenty changes of the prover's row (its activity made $changes)"; else fail "the prover's row was changed $changes times"; fi
     ends_well "the prover" prover
     ends_well "the finalizer" finalizer
 }

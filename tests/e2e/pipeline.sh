@@ -158,7 +158,7 @@ alternate() {
 
 shutdown() {
     echo "-- shutdown"
-    local job status
+    local job status signal
     ok "ten circuits are added" add_ten
     reset
     job=$(put semaphore4-d20 40)
@@ -171,9 +171,7 @@ shutdown() {
     is "which spent no retry and lost no process" t "$(sql -c "select max(failures) = 0 and max(losses) = 0 from proverq.partition")"
     begin_prover prover-2 --lease 3s
     eventually "another one goes on" 60 "select count(*) filter (where state = 'leased') > 2 from proverq.partition"
-    kill -TERM "${pids[prover-2]}"
-    until_true 10 grep -q 'msg="stopping' "$work/prover-2.log"
-    kill -TERM "${pids[prover-2]}"
+    for signal in STOP TERM INT CONT; do kill -"$signal" "${pids[prover-2]}"; done # it sees both before it can end well
     wait "${pids[prover-2]}" 2>/dev/null
     status=$?
     unset 'pids[prover-2]'

@@ -4,7 +4,10 @@ ok "npm packages" need_npm
 
 # The role is called proverq, as the schema: the search path must not begin with that.
 dbmate_run() { "$npm/node_modules/@dbmate/linux-x64/bin/dbmate" --url "$dsn?sslmode=disable&search_path=public" --migrations-dir "$1" --no-dump-schema "${@:2}"; }
-node_run() { (cd "$1" && DATABASE_URL=$dsn node "$npm/node_modules/node-pg-migrate/bin/node-pg-migrate.js" --migrations-dir "$1" --verbose false "${@:2}"); }
+# The newest node-pg-migrate needs Node 20; Debian 12 and Ubuntu 24.04 have Node 18.
+pg_migrate=node-pg-migrate
+[ "$(node -p 'parseInt(process.versions.node)')" -ge 20 ] || pg_migrate=node-pg-migrate-7
+node_run() { (cd "$1" && DATABASE_URL=$dsn node "$npm/node_modules/$pg_migrate/bin/node-pg-migrate.js" --migrations-dir "$1" --verbose false "${@:2}"); }
 
 dbmate_up() { dbmate_run "$1" migrate; }
 dbmate_down() {

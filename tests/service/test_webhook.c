@@ -521,6 +521,12 @@ START_TEST(a_private_address_among_others_is_not_tried) {
     struct webhook_result result = deliver_to_name("127.0.0.2/32");
     ck_assert_int_eq(result.status, 0);
     ck_assert_int_eq(receiver_requests(), 0);
+    ck_assert_ptr_null(strstr(result.error, "public")); /* what failed is the allowed one */
+    answers[0] = "127.0.0.2 127.0.0.1";
+    result = deliver_to_name("127.0.0.2/32");
+    ck_assert_int_eq(result.status, 0);
+    ck_assert_int_eq(receiver_requests(), 0);
+    ck_assert_ptr_null(strstr(result.error, "public"));
 }
 END_TEST
 
