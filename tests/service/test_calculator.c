@@ -3,8 +3,8 @@
 #include "service/calculator.h"
 #include "service/signals.h"
 #include "service/translate.h"
+#include "tests/gpu/suite.h"
 
-#include <check.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { THREADS = 4, ROUNDS = 25, LIMIT_S = 120 };
+enum { THREADS = 4, ROUNDS = 25 };
 
 static struct error error;
 static char folder[64];
@@ -31,10 +31,6 @@ static struct circuit {
                 {.name = "factor381", .curve = CURVE_BLS12_381}};
 
 static const char good[] = "p 65521\nq 49999\n";
-
-static void must(enum err rc) {
-    ck_assert_msg(rc == ERR_NONE, "%s", error.text);
-}
 
 static void read_witness(struct circuit *circuit) {
     char path[128];
@@ -55,8 +51,8 @@ static void compile(struct circuit *circuit) {
     ck_assert_int_eq(mkdir(own, 0700), 0);
     circuit->calculator.id = circuit - circuits;
     circuit->calculator.curve = curve_info(circuit->curve);
-    must(translate_wasm(wasm, own, &circuit->calculator.path, &error));
-    must(calculator_examine(circuit->calculator.path, &limits, &circuit->facts, &error));
+    CHECK_OK(translate_wasm(wasm, own, &circuit->calculator.path, &error));
+    CHECK_OK(calculator_examine(circuit->calculator.path, &limits, &circuit->facts, &error));
     circuit->calculator.n_vars = circuit->facts.facts.n_vars;
     read_witness(circuit);
 }
@@ -79,7 +75,7 @@ static void remove_all(void) {
 }
 
 static void setup(void) {
-    must(calculators_open(&limits, 2, &all, &error));
+    CHECK_OK(calculators_open(&limits, 2, &all, &error));
 }
 
 static void teardown(void) {
@@ -107,7 +103,7 @@ static enum err compute(const struct circuit *circuit, const char *inputs, bool 
 START_TEST(the_witness_is_snarkjs_s_byte_for_byte) {
     bool same;
     for (size_t i = 0; i < sizeof circuits / sizeof *circuits; i++) {
-        must(compute(&circuits[i], good, &same, &error));
+        CHECK_OK(compute(&circuits[i], good, &same, &error));
         ck_assert(same);
     }
 }
@@ -128,13 +124,13 @@ END_TEST
 START_TEST(a_process_is_used_again_and_one_of_another_circuit_gives_way) {
     bool same;
     for (int i = 0; i < 5; i++)
-        must(compute(&circuits[0], good, &same, &error));
+        CHECK_OK(compute(&circuits[0], good, &same, &error));
     ck_assert_uint_eq(calculators_count(all), 1);
-    must(compute(&circuits[1], good, &same, &error));
+    CHECK_OK(compute(&circuits[1], good, &same, &error));
     ck_assert_uint_eq(calculators_count(all), 2);
     struct circuit third = circuits[0];
     third.calculator.id = 77;
-    must(compute(&third, good, &same, &error));
+    CHECK_OK(compute(&third, good, &same, &error));
     ck_assert(same);
     ck_assert_uint_eq(calculators_count(all), 2);
 }
@@ -157,7 +153,7 @@ START_TEST(wrong_inputs_are_told_and_the_process_lives) {
     input_error("p 65521\nq 1.5\n", "signal \"q\", value 0");
     input_error("p 65521\np 65521\nq 49999\n", "2 input");
     input_error("p 65521\nq 49998\n", "assertion of the circuit");
-    must(compute(&circuits[0], good, &same, &error));
+    CHECK_OK(compute(&circuits[0], good, &same, &error));
     ck_assert(same);
     ck_assert_uint_eq(calculators_count(all), 1);
 }
@@ -178,7 +174,7 @@ START_TEST(threads_compute_at_once) {
     pthread_t threads[THREADS];
     size_t right[THREADS] = {0};
     calculators_close(all);
-    must(calculators_open(&limits, THREADS, &all, &error));
+    CHECK_OK(calculators_open(&limits, THREADS, &all, &error));
     for (size_t i = 0; i < THREADS; i++)
         ck_assert_int_eq(pthread_create(&threads[i], NULL, work, &right[i]), 0);
     for (size_t i = 0; i < THREADS; i++) {
@@ -245,8 +241,8 @@ static enum err name_signals(const char *text, char **json) {
 
 START_TEST(sym_files_name_the_inputs) {
     char *json;
-    must(name_signals("1,1,2,main.p\n2,2,2,main.q\n3,-1,2,main.minus[0]\n4,3,0,main.n.in\r\n",
-                      &json));
+    CHECK_OK(name_signals("1,1,2,main.p\n2,2,2,main.q\n3,-1,2,main.minus[0]\n4,3,0,main.n.in\r\n",
+                          &json));
     ck_assert_str_eq(json, "{\"p\":1,\"q\":1}");
     free(json);
     ck_assert_int_eq(name_signals("1,1,2,main.p\n2,2,1,main.sub.q\n", &json), ERR_MISMATCH);
@@ -262,24 +258,19 @@ int main(int argc, char **argv) {
     puts("left out: a sanitizer reserves more memory than a calculator process may have");
     return 0;
 #endif
+    const TTest *const *const tests[] = {
+        &the_witness_is_snarkjs_s_byte_for_byte,
+        &facts_tell_prime_sizes_and_inputs,
+        &a_process_is_used_again_and_one_of_another_circuit_gives_way,
+        &wrong_inputs_are_told_and_the_process_lives,
+        &threads_compute_at_once,
+        &what_is_not_wanted_any_more_is_given_up,
+        &an_object_that_is_none_is_refused,
+        &a_witness_of_another_size_is_refused,
+        &sym_files_name_the_inputs};
     Suite *suite = suite_create("calculator");
-    TCase *tests = tcase_create("calculator");
-    tcase_set_timeout(tests, LIMIT_S);
-    tcase_add_unchecked_fixture(tests, compile_all, remove_all);
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, the_witness_is_snarkjs_s_byte_for_byte);
-    tcase_add_test(tests, facts_tell_prime_sizes_and_inputs);
-    tcase_add_test(tests, a_process_is_used_again_and_one_of_another_circuit_gives_way);
-    tcase_add_test(tests, wrong_inputs_are_told_and_the_process_lives);
-    tcase_add_test(tests, threads_compute_at_once);
-    tcase_add_test(tests, what_is_not_wanted_any_more_is_given_up);
-    tcase_add_test(tests, an_object_that_is_none_is_refused);
-    tcase_add_test(tests, a_witness_of_another_size_is_refused);
-    tcase_add_test(tests, sym_files_name_the_inputs);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    TCase *tcase =
+        add_tests(suite, "calculator", setup, teardown, tests, sizeof tests / sizeof *tests);
+    tcase_add_unchecked_fixture(tcase, compile_all, remove_all);
+    return run_suite(suite);
 }
