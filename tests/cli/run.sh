@@ -150,7 +150,7 @@ status 1 "setup of what is no circuit" "$proverq" setup "$files/merkle.zkey" mad
 status 1 "setup in a missing folder" "$proverq" setup "$circuits/merkle/merkle.r1cs" nowhere/made.zkey
 ok "leaves nothing" test ! -e made2.zkey
 
-need_npm
+need_npm || exit
 {
     snarkjs powersoftau new bn128 6 tau0 && snarkjs powersoftau contribute tau0 tau1 --name=test -e="$RANDOM$RANDOM" &&
         snarkjs powersoftau prepare phase2 tau1 tau &&

@@ -14,7 +14,7 @@ real=(semaphore4-d20 semaphore4-d32 semaphore2-d16 unirep-epochKeyLite unirep-si
 [ $# -eq 0 ] || { mapfile -t own < <(comm -12 <(printf '%s\n' "${own[@]}" | sort) <(printf '%s\n' "$@" | sort))
     mapfile -t real < <(comm -12 <(printf '%s\n' "${real[@]}" | sort) <(printf '%s\n' "$@" | sort)); }
 
-need_npm
+need_npm || exit
 [ ${#real[@]} -eq 0 ] || "$npm/fetch.sh" "${real[@]}"
 
 # The same key, whatever the order and the white space; old ones lack the pairing that saves a verifier some time.

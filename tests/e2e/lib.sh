@@ -70,5 +70,6 @@ finish() {
 
 need_npm() {
     [ "$npm/node_modules/.package-lock.json" -nt "$npm/package-lock.json" ] && return
-    (cd "$npm" && npm ci --silent --no-audit --no-fund --ignore-scripts && touch node_modules/.package-lock.json)
+    (cd "$npm" && npm ci --silent --no-audit --no-fund --ignore-scripts && touch node_modules/.package-lock.json) ||
+        { echo "npm ci failed in $npm: these tests need packages from the npm registry" >&2 && return 1; }
 }

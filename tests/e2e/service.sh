@@ -276,7 +276,7 @@ bad_requests() {
     end finalizer
 }
 
-need_npm
+need_npm || exit
 "$npm/fetch.sh" "${circuits[@]}" df-init
 ok "the schema is made" "$proverq" migrate up || finish
 [ $# -gt 0 ] || set -- main_job killed_prover supervisor bad_partitions database_away webhooks bad_requests

@@ -295,7 +295,7 @@ elsewhere() {
     end finalizer
 }
 
-need_npm
+need_npm || exit
 "$npm/fetch.sh" "${circuits[@]}"
 ok "the schema is made" "$proverq" migrate up || finish
 [ $# -gt 0 ] || set -- real wrong_inputs mismatches versions hostile elsewhere

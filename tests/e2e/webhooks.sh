@@ -256,7 +256,7 @@ figures() {
 repeated to healthy ones: $(sql -c "select count(*) - count(distinct id) from public.sink where path ~ '^/ok'")"
 }
 
-need_npm
+need_npm || exit
 ok "the schema is made" "$proverq" migrate up || finish
 [ $# -gt 0 ] || set -- consumers listen bodies load
 for scenario in "$@"; do
