@@ -57,6 +57,17 @@ comment on column proverq.webhook_delivery.attempts_before is 'Those before it w
 -- The claim goes from endpoint to endpoint: what one has in its backlog, the others do not pay for. Built here, so that the whole of
 -- an upgrade is one transaction; a million deliveries (1.3 GB) make it 2.3 s longer, unless the indexes were built concurrently
 -- beforehand, with the same names (contrib/docs/migrations.md).
+do $$
+declare
+    broken regclass;
+begin
+    for broken in -- a concurrent build that was broken off leaves an index that answers no query
+        select i.indexrelid from pg_index i where i.indrelid = 'proverq.webhook_delivery'::regclass and not i.indisvalid
+    loop
+        execute format('drop index %s', broken);
+    end loop;
+end
+$$;
 drop index proverq.webhook_delivery_due, proverq.webhook_delivery_endpoint;
 create index if not exists webhook_delivery_pending on proverq.webhook_delivery (endpoint_id, next_attempt_at) where state = 'pending';
 create index if not exists webhook_delivery_under_way on proverq.webhook_delivery (endpoint_id) where token is not null;
@@ -89,4 +100,4 @@ comment on column proverq.webhook_attempt.tls_us is 'Until TLS was agreed on; 0:
 comment on column proverq.webhook_attempt.first_byte_us is 'Until the answer began.';
 comment on column proverq.webhook_attempt.answer is 'The answer''s first bytes, made printable.';
 
-insert into proverq.schema_migration (version, name, breaking, checksum) values (7, 'webhooks', false, '0900ba6968bedb1fd43ae3d4ea7136025b0ef4aeafd5d901bb373574fb64cb9c');
+insert into proverq.schema_migration (version, name, breaking, checksum) values (7, 'webhooks', false, '2bac825edabf88886bf456aabeab18bdb1fd6cf5b05c0b4b18c536e6b6a9b531');

@@ -65,4 +65,16 @@ is "a build that was broken off leaves an index that is not valid" f "$(sql -c "
 release_table
 ok "... which the next one replaces" "$later" migrate up
 is "... by a valid one" t "$(sql -c "select indisvalid from pg_index where indexrelid = 'proverq.job_finished'::regclass")"
+
+# The same with one that contrib/docs/migrations.md tells to build before the upgrade from version 4.
+empty
+"$proverq" migrate to 4 >/dev/null
+hold_table
+sql -c "set statement_timeout = '500ms'" \
+    -c "create index concurrently webhook_delivery_failed on proverq.webhook_delivery (endpoint_id, created_at) where state = 'failed'" >/dev/null 2>&1
+release_table
+is "an index that was to be there before the upgrade, broken off" f "$(sql -c "select indisvalid from pg_index where indexrelid = 'proverq.webhook_delivery_failed'::regclass")"
+ok "... is built by the upgrade" "$proverq" migrate up
+is "... and valid" t "$(sql -c "select indisvalid from pg_index where indexrelid = 'proverq.webhook_delivery_failed'::regclass")"
+same "... and the schema is the newest" "$newest"
 empty
