@@ -48,9 +48,8 @@ static void quote_log(const char *path, char *out, size_t size) {
     if (file) (void)fclose(file);
 }
 
-/* Runs a program in the folder; what it prints goes to `log` there. *status: its exit status. */
-static enum err run(const char *const *words, const char *folder, const char *log, int *status,
-                    struct error *error) {
+static enum err spawn(const char *const *words, const char *folder, const char *log, int *status,
+                      struct error *error) {
     posix_spawn_file_actions_t actions;
     pid_t pid = 0;
     int failed = posix_spawn_file_actions_init(&actions);
@@ -75,6 +74,20 @@ static enum err join(char **out, const char *folder, const char *name, struct er
     if (asprintf(out, "%s/%s", folder, name) >= 0) return ERR_NONE;
     *out = NULL;
     return error_set(error, ERR_HOST_MEMORY, "out of memory");
+}
+
+/* Runs a program in the folder, where what it prints goes to `log`. *status: its exit status; said: the
+ * line of the log to quote. */
+static enum err run(const char *const *words, const char *folder, const char *log, int *status,
+                    char said[SAID_BYTES], struct error *error) {
+    char *path = NULL;
+    enum err rc;
+    TRY(join(&path, folder, log, error));
+    TRY(spawn(words, folder, log, status, error));
+    quote_log(path, said, SAID_BYTES);
+fail:
+    free(path);
+    return rc;
 }
 
 /* --- wasm2c --- */
@@ -109,18 +122,6 @@ static bool parse_version(const char *text, struct version *out) {
     return true;
 }
 
-static enum err wasm2c(const char *const *words, const char *folder, char *said, size_t size,
-                       int *status, struct error *error) {
-    char *log = NULL;
-    enum err rc;
-    TRY(join(&log, folder, "wasm2c.log", error));
-    TRY(run(words, folder, "wasm2c.log", status, error));
-    quote_log(log, said, size);
-fail:
-    free(log);
-    return rc;
-}
-
 static enum err read_version(const char *folder, struct version *out, struct error *error) {
     const char *const words[] = {"wasm2c", "--version", NULL};
     char said[SAID_BYTES];
@@ -129,7 +130,7 @@ static enum err read_version(const char *folder, struct version *out, struct err
     if (!is_program("wasm2c"))
         TRY(error_set(error, ERR_ABSENT, "wasm2c is not there, which makes C of a .wasm; %s",
                       packages));
-    TRY(wasm2c(words, folder, said, sizeof said, &status, error));
+    TRY(run(words, folder, "wasm2c.log", &status, said, error));
     if (!parse_version(said, out))
         TRY(error_set(error, ERR_UNSUPPORTED,
                       "wasm2c does not tell its version (wasm2c --version: %s); %s", said, known));
@@ -145,7 +146,7 @@ static enum err run_wasm2c(const char *wasm, const char *folder, struct error *e
     char said[SAID_BYTES];
     int status = 0;
     enum err rc;
-    TRY(wasm2c(words, folder, said, sizeof said, &status, error));
+    TRY(run(words, folder, "wasm2c.log", &status, said, error));
     if (status != 0) TRY(error_set(error, ERR_FORMAT, "%s cannot be translated: %s", wasm, said));
 fail:
     return rc;
@@ -189,33 +190,25 @@ fail:
     return rc;
 }
 
-static enum err explain_compiler(const char *folder, const struct version *version,
+static enum err explain_compiler(const char *said, const struct version *version,
                                  struct error *error) {
-    char *log = NULL, said[SAID_BYTES];
-    enum err rc;
-    TRY(join(&log, folder, "compiler.log", error));
-    quote_log(log, said, sizeof said);
     if (is_before(&newest, version))
-        rc = error_set(
+        return error_set(
             error, ERR_UNSUPPORTED,
             "wasm2c of wabt %lu.%lu.%lu may be too new: what it made cannot be compiled; %s: %s",
             version->parts[0], version->parts[1], version->parts[2], known, said);
-    else if (strstr(said, "wasm-rt.h") || strstr(said, "stdint.h") || strstr(said, "stdlib.h"))
-        rc = error_set(error, ERR_ABSENT, "a header is missing; %s: %s", packages, said);
-    else
-        rc = error_set(error, ERR_FORMAT,
-                       "the calculator cannot be compiled; it imports what circom's do not, or "
-                       "wasm-rt.h is of another version than wasm2c (%lu.%lu.%lu): %s",
-                       version->parts[0], version->parts[1], version->parts[2], said);
-fail:
-    free(log);
-    return rc;
+    if (strstr(said, "wasm-rt.h") || strstr(said, "stdint.h") || strstr(said, "stdlib.h"))
+        return error_set(error, ERR_ABSENT, "a header is missing; %s: %s", packages, said);
+    return error_set(error, ERR_FORMAT,
+                     "the calculator cannot be compiled; it imports what circom's do not, or "
+                     "wasm-rt.h is of another version than wasm2c (%lu.%lu.%lu): %s",
+                     version->parts[0], version->parts[1], version->parts[2], said);
 }
 
 /* The glue includes calculator.c. */
 static enum err compile(const char *folder, const struct version *version, struct error *error) {
     const char *words[COMPILER_WORDS + 20];
-    char room[512];
+    char room[512], said[SAID_BYTES];
     size_t n;
     int status = 0;
     enum err rc;
@@ -235,8 +228,8 @@ static enum err compile(const char *folder, const struct version *version, struc
                                      NULL};
     memcpy(words + n, arguments, sizeof arguments);
     TRY(write_glue(folder, error));
-    TRY(run(words, folder, "compiler.log", &status, error));
-    if (status != 0) TRY(explain_compiler(folder, version, error));
+    TRY(run(words, folder, "compiler.log", &status, said, error));
+    if (status != 0) TRY(explain_compiler(said, version, error));
 fail:
     return rc;
 }
