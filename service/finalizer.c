@@ -93,7 +93,7 @@ static enum err finalize_all(struct finalizer *f, struct error *error) {
         ended = 0;
         enum err rc = finalize_some(f, &ended, error);
         if (rc) return rc;
-    } while (ended > 0);
+    } while (ended > 0 && !atomic_load(&is_stopping));
     return ERR_NONE;
 }
 

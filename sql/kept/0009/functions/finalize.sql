@@ -84,8 +84,9 @@ begin
         select * into f from finalize(candidate);
         if f.event is not null then
             return query select candidate, f.run, f.event;
+            return;
         end if;
-        exit when f.event is not null or f.error like '%(SQLSTATE 57014)';
+        exit when f.error like '%(SQLSTATE 57014)';
     end loop;
 end
 $$;
