@@ -44,12 +44,12 @@ include $(wildcard gpu/cuda/cuda.mk)
 CURVES    := $(wildcard gpu/cpu/curve_*.c)
 GPU_SRC   := $(filter-out $(CURVES),$(wildcard gpu/*.c gpu/cpu/*.c))
 GPU_OBJ   := $(GPU_SRC:%.c=$(B)/%.o) $(CURVES:%.c=$(B)/%.portable.o) $(if $(ADX),$(CURVES:%.c=$(B)/%.adx.o))
-SVC_SRC   := $(filter-out service/main.c,$(wildcard service/*.c))
+SVC_SRC   := $(wildcard service/*/*.c)
 SQL_FILES := $(sort $(wildcard migrations/*.sql sql/*.sql sql/*/*.sql sql/kept/*.list sql/kept/*/*.sql sql/kept/*/*/*.sql))
 SVC_OBJ   := $(SVC_SRC:%.c=$(B)/%.o) $(B)/gen/embedded.o
 GPU_LIB   := $(B)/libproverq-gpu.a
 SVC_LIB   := $(B)/libproverq-service.a
-TEST_SRC  := $(wildcard tests/gpu/test_*.c tests/service/test_*.c)
+TEST_SRC  := $(wildcard tests/gpu/test_*.c tests/service/*/test_*.c)
 TEST_BIN  := $(TEST_SRC:%.c=$(B)/%) $(CUDA_TEST_BIN)
 HELP_SRC  := $(filter-out $(TEST_SRC),$(wildcard tests/gpu/*.c tests/service/*.c))
 HELP_OBJ  := $(HELP_SRC:%.c=$(B)/%.o)
@@ -81,10 +81,10 @@ $(B)/%.adx.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(ADX) -DCURVE_ISA=adx -MMD -MP -c -o $@ $<
 
-# SQL is compiled in: one symbol per file (service/embedded.h).
-$(B)/gen/embedded.c: service/embed.sh service/calculator_glue.inc $(SQL_FILES)
+# SQL is compiled in: one symbol per file (service/common/embedded.h).
+$(B)/gen/embedded.c: service/common/embed.sh service/calculator/calculator_glue.inc $(SQL_FILES)
 	@mkdir -p $(@D)
-	bash service/embed.sh $(SQL_FILES) > $@
+	bash service/common/embed.sh $(SQL_FILES) > $@
 $(B)/gen/embedded.o: $(B)/gen/embedded.c
 	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
@@ -92,8 +92,8 @@ $(B)/gen/embedded.o: $(B)/gen/embedded.c
 $(B)/tests/%: $(B)/tests/%.o $(HELP_OBJ) $(SVC_LIB) $(GPU_LIB)
 	$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(SVC_LIB) $(GPU_LIB) $(CUDA_LIBS) $(LDLIBS) -lcheck -lsubunit -lgmp -lm
 
-# The same program with sleeps at the boundaries between steps (service/faults.h), for tests/e2e/{evidence,control}.sh.
-FAULT_OBJ := $(patsubst %.c,$(B)/faults/%.o,$(shell grep -l '"service/faults.h"' service/*.c))
+# The same program with sleeps at the boundaries between steps (service/common/faults.h), for tests/e2e/{evidence,control}.sh.
+FAULT_OBJ := $(patsubst %.c,$(B)/faults/%.o,$(shell grep -l '"service/common/faults.h"' service/*/*.c))
 $(B)/proverq-faults: $(B)/service/main.o $(FAULT_OBJ) $(SVC_LIB) $(GPU_LIB)
 	$(CC) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) $(LDLIBS)
 $(B)/faults/%.o: %.c
@@ -103,14 +103,14 @@ $(B)/faults/%.o: %.c
 # The program of a later release, with the migrations of tests/migrations/later beside today's: made as a release is made,
 # in a copy of the SQL, for tests/migrations.
 LATER := $(B)/later/tree
-$(B)/later/embedded.c: service/embed.sh contrib/scripts/seal-migrations.sh contrib/scripts/keep-release.sh $(SQL_FILES) $(shell find tests/migrations/later -name '*.sql')
+$(B)/later/embedded.c: service/common/embed.sh contrib/scripts/seal-migrations.sh contrib/scripts/keep-release.sh $(SQL_FILES) $(shell find tests/migrations/later -name '*.sql')
 	rm -rf $(LATER)
 	mkdir -p $(LATER)
-	cp -r --parents migrations sql service/embed.sh service/calculator_glue.inc contrib/scripts $(LATER)
+	cp -r --parents migrations sql service/common/embed.sh service/calculator/calculator_glue.inc contrib/scripts $(LATER)
 	cd $(LATER) && contrib/scripts/seal-migrations.sh && contrib/scripts/keep-release.sh
 	cp -r tests/migrations/later/. $(LATER)
 	cd $(LATER) && contrib/scripts/seal-migrations.sh && shopt -s nullglob && export LC_ALL=C && \
-	    bash service/embed.sh migrations/*.sql sql/*.sql sql/*/*.sql sql/kept/*.list sql/kept/*/*.sql sql/kept/*/*/*.sql > ../embedded.c
+	    bash service/common/embed.sh migrations/*.sql sql/*.sql sql/*/*.sql sql/kept/*.list sql/kept/*/*.sql sql/kept/*/*/*.sql > ../embedded.c
 $(B)/later/embedded.o: $(B)/later/embedded.c
 	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 $(B)/proverq-later: $(B)/service/main.o $(B)/later/embedded.o $(SVC_LIB) $(GPU_LIB)

@@ -1,17 +1,30 @@
-/* proverq: reads the command line, sets up the process, and hands over to the command. */
-#include "service/calculator_process.h"
-#include "service/circuit.h"
-#include "service/files_cmd.h"
-#include "service/finalizer.h"
-#include "service/listen.h"
-#include "service/log.h"
-#include "service/migrate.h"
-#include "service/options.h"
-#include "service/probe.h"
-#include "service/prover.h"
-#include "service/report.h"
-#include "service/supervisor.h"
-#include "service/version.h"
+/* proverq: reads the command line, sets up the process, and hands over to the command.
+ *
+ * The folders of service/, each of which includes only its own headers and those of the rows below
+ * (tests/lint.sh checks it):
+ *
+ *     main.c
+ *     commands/                               what people run once: circuit, migrate, prove, listen
+ *     supervisor/    prover/    finalizer/    programs: `serve`, and the processes that it starts
+ *     calculator/               schema/       witness calculators; migrations and what they made
+ *     db/                                     PostgreSQL: connections, statements, artefacts
+ *     common/                                 options, log, threads, memory budget
+ *
+ * Beside them is gpu/, the prover library, which knows nothing of service/.
+ */
+#include "service/calculator/calculator_process.h"
+#include "service/commands/circuit.h"
+#include "service/commands/files.h"
+#include "service/commands/migrate.h"
+#include "service/commands/webhook_viewer.h"
+#include "service/common/log.h"
+#include "service/common/options.h"
+#include "service/common/report.h"
+#include "service/common/version.h"
+#include "service/finalizer/finalizer.h"
+#include "service/prover/prover.h"
+#include "service/supervisor/probe.h"
+#include "service/supervisor/supervisor.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -22,7 +35,7 @@ enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_WRONG_USAGE = 2 };
 
 static enum err verify_command(const struct options *options, struct error *error) {
     bool is_printed;
-    enum err rc = files_cmd_verify(options, &is_printed, error);
+    enum err rc = files_verify(options, &is_printed, error);
     if (is_printed) error->text[0] = '\0';
     return rc;
 }
@@ -56,15 +69,15 @@ static enum err run(const struct options *options, struct error *error) {
     case COMMAND_CIRCUIT_RM:
         return circuit_rm(options, error);
     case COMMAND_LISTEN:
-        return listen_run(options, error);
+        return webhook_viewer_run(options, error);
     case COMMAND_PROVE:
-        return files_cmd_prove(options, error);
+        return files_prove(options, error);
     case COMMAND_VERIFY:
         return verify_command(options, error);
     case COMMAND_VKEY:
-        return files_cmd_vkey(options, error);
+        return files_vkey(options, error);
     case COMMAND_SETUP:
-        return files_cmd_setup(options, error);
+        return files_setup(options, error);
     case COMMAND_COUNT:
         break;
     }

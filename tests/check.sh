@@ -59,7 +59,7 @@ build() {
 # Runs the unit tests of the given build below FOLDER, "gpu" or "service".
 unit_tests() {
     local test start wrong status=0
-    for test in "$1"/tests/"$2"/test_*; do
+    for test in "$1"/tests/"$2"/test_* "$1"/tests/"$2"/*/test_*; do
         [[ -x $test && $test != *.[od] && ${test##*/} =~ ${3-} ]] || continue
         start=$SECONDS wrong=0
         nice "$test" || wrong=$?
@@ -91,11 +91,11 @@ with_postgres() {
 
 # All unit tests under ASan and UBSan; under TSan those whose subject is threads.
 sanitizers() {
-    local status=0 threads='_(pool|prover|backend_cpu|activity|queues|keyring|synthesis|finish|heartbeat|evidence|timeline|log|webhook|finalizer|janitor)$' tests
+    local status=0 threads='_(pool|prover|backend_cpu|activity|pipeline|keyring|synthesis|verify|heartbeat|evidence|timeline|log|webhook|finalizer|janitor)$' tests
     export CFLAGS='-O1 -g'
     nice make -j"$jobs" SAN=address,undefined tests || status=1
     unit build/san-address-undefined || status=1
-    mapfile -t tests < <(printf '%s\n' tests/*/test_*.c | sed 's/\.c$//' | grep -E "$threads" | sed 's|^|build/san-thread/|')
+    mapfile -t tests < <(printf '%s\n' tests/gpu/test_*.c tests/service/*/test_*.c | sed 's/\.c$//' | grep -E "$threads" | sed 's|^|build/san-thread/|')
     nice make -j"$jobs" SAN=thread "${tests[@]}" || status=1
     unit build/san-thread "$threads" || status=1
     return $status

@@ -85,25 +85,38 @@ function_lengths() {
     return $status
 }
 
-# Options are in contrib/docs/options.md: tests/service/test_options.c compares.
+# Options are in contrib/docs/options.md: tests/service/common/test_options.c compares.
 commands_documented() {
     local words status=0
     while read -r words; do
         grep -q "proverq $words" README.md || { echo "README.md does not tell of: proverq $words"; status=1; }
-    done < <(sed -nE 's/^ *X\(COMMAND_[A-Z_]+, "([a-z ]+)".*/\1/p' service/options.h)
+    done < <(sed -nE 's/^ *X\(COMMAND_[A-Z_]+, "([a-z ]+)".*/\1/p' service/common/options.h)
     return $status
 }
 
 tests_mirror_sources() {
     local test stem status=0
-    for test in tests/gpu/test_*.c tests/service/test_*.c; do
+    for test in tests/gpu/test_*.c tests/service/*/test_*.c; do
         stem=$(basename "$test" .c)
         stem=${stem#test_}
         case $test in
         tests/gpu/*) compgen -G "gpu/$stem*" || compgen -G "gpu/*/$stem*" ;;
-        *) compgen -G "service/$stem*" ;;
+        *) compgen -G "$(dirname "${test#tests/}")/$stem*" ;;
         esac >/dev/null || { echo "$test: no source of that name"; status=1; }
     done
+    return $status
+}
+
+# The rows of the drawing in service/main.c: a folder includes its own headers and those of the rows below it.
+service_layers() {
+    local file folder included status=0
+    local -A row=([common]=0 [db]=1 [calculator]=2 [schema]=2 [supervisor]=3 [prover]=3 [finalizer]=3 [commands]=4)
+    while IFS=: read -r file included; do
+        folder=${file#service/} folder=${folder%%/*}
+        included=${included#*service/} included=${included%%/*}
+        [ "$folder" != main.c ] && [ "$folder" != "$included" ] || continue
+        [ "${row[$included]-9}" -lt "${row[$folder]--1}" ] || { echo "$file includes a header of service/$included/"; status=1; }
+    done < <(grep -E '^#include "service/' "$@")
     return $status
 }
 
@@ -124,8 +137,9 @@ links_lead_somewhere() {
 }
 
 mapfile -t gpu < <(files_like '^gpu/')
-mapfile -t not_db < <(files_like '' '^service/db')
-mapfile -t not_webhook < <(files_like '^(gpu|service)/' '^service/webhook')
+mapfile -t service < <(files_like '^service/')
+mapfile -t not_db < <(files_like '' '^service/db/')
+mapfile -t not_webhook < <(files_like '^(gpu|service)/' '^service/finalizer/webhook')
 mapfile -t not_gpu < <(files_like '^(service|tests/service)/')
 mapfile -t ours < <(files_like '^(gpu|service)/')
 mapfile -t c_and_scripts < <(printf '%s\n' "${ours[@]}" "${scripts[@]}" Makefile | grep -v '^tests/lint')
@@ -136,6 +150,7 @@ none "curl only in the webhook module" '#include <curl/' "${not_webhook[@]}"
 none "CUDA headers only under gpu/" '#include <(cuda|cupti|nv)' "${not_gpu[@]}"
 none "the prover library knows no service" '#include "(service|sql|migrations)/' "${gpu[@]}"
 none "the prover library knows no database, HTTP or JSON of the service" '#include <(libpq-fe|curl/.*|microhttpd)\.h>' "${gpu[@]}"
+rule "service/ is layered as service/main.c draws it" service_layers "${service[@]}"
 none "no unsafe string functions" '\b(strcpy|strcat|strncpy|sprintf|vsprintf|gets|atoi|atol|atoll|atof|strtok|sscanf|alloca|system|popen|tmpnam|mktemp)\(' "${ours[@]}"
 none "no typedefs for structs" '^typedef (struct|enum|union)( [a-z_]+)?( \{| [a-z_]+;)' "${ours[@]}"
 none "nothing dead or for later" '#if 0|\b(TODO|FIXME|XXX)\b' "${c_and_scripts[@]}"

@@ -18,7 +18,7 @@ import subprocess
 import sys
 from html import escape
 
-# What a lane shows, by the number of a thread (service/queues.h).
+# What a lane shows, by the number of a thread (service/prover/pipeline.h).
 STAGES = [(0, 0, "dispatcher"), (1, 1, "loader"), (20, 29, "GPU worker"), (30, 39, "finish"), (40, 40, "record"), (100, 999, "synthesis")]
 ORDER = ["device", "gaps", "GPU worker", "steps on the device", "dispatcher", "loader", "synthesis", "ready to prove", "finish", "record"]
 WAITS = "#d9d9d9"

@@ -10,8 +10,9 @@
  * a claim, its result, the next claim. Each partition gets a real proof and TIMED_STEPS timing rows.
  * Claims of the only prover must come in order. bench_queue.sh checks the tables.
  */
-#include "service/claims.h"
-#include "service/timing.h"
+#include "gpu/monotonic.h"
+#include "service/prover/claims.h"
+#include "service/prover/timing.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -152,7 +153,7 @@ static void fill_steps(struct steps *out, int n) {
     static const enum step steps[TIMED_STEPS] = {
         STEP_CLAIM,       STEP_READ_WITNESS, STEP_CHECK_WITNESS, STEP_QUEUE_WAIT,
         STEP_DEVICE_WAIT, STEP_FINISH,       STEP_VERIFY,        STEP_RECORD};
-    int64_t now = timing_to_us(timing_now(), timing_wall_offset());
+    int64_t now = timing_to_us(monotonic_ns(), timing_wall_offset());
     for (int i = 0; i < n * TIMED_STEPS; i++) {
         out->steps[i] = (int16_t)steps[i % TIMED_STEPS];
         out->workers[i] = (int16_t)(10 * (i % TIMED_STEPS));
@@ -286,13 +287,13 @@ static void drain(int n, int in_hand, int rows) {
     is_alone = n == 1;
     for (int i = 0; i < n; i++)
         prover_open(&provers[i], in_hand, rows);
-    int64_t start = timing_now();
+    int64_t start = monotonic_ns();
     for (int i = 0; i < n; i++)
         if (pthread_create(&provers[i].thread, NULL, drain_main, &provers[i]) != 0)
             die("no thread", NULL);
     for (int i = 0; i < n; i++)
         pthread_join(provers[i].thread, NULL);
-    double seconds = (double)(timing_now() - start) / 1e9;
+    double seconds = (double)(monotonic_ns() - start) / 1e9;
     for (int i = 0; i < n; i++) {
         proved += provers[i].proved;
         prover_close(&provers[i]);
@@ -336,7 +337,7 @@ static void *wait_main(void *arg) {
     if (db_listen(prover->listen_db, "proverq_work", &error) != ERR_NONE) die("listen", &error);
     while (!atomic_load(&is_stopping)) {
         if (claim_rows(prover, 1, &item) > 0) {
-            atomic_store(&claimed_ns, timing_now());
+            atomic_store(&claimed_ns, monotonic_ns());
             if (is_idle) publish_idle(prover, is_idle = false);
             record_one(prover->db, &item);
         } else if (!is_idle) {
@@ -359,7 +360,7 @@ static void latency(int count) {
     for (int i = 0; i < count; i++) {
         (void)usleep(10000 + (unsigned)random() % 10000); /* until it waits again */
         atomic_store(&claimed_ns, 0);
-        int64_t start = timing_now();
+        int64_t start = monotonic_ns();
         if (db_script(db, "enqueue", "select proverq.enqueue_path('bench', '{w.wtns}')", &error) !=
             ERR_NONE)
             die("enqueue", &error);
@@ -386,9 +387,9 @@ static void claim_latency(int count, bool full) {
     prover_open(&prover, 1, 1);
     for (int i = 0; i < count; i++) {
         if (full) prover.claims.n = 0;
-        int64_t start = timing_now();
+        int64_t start = monotonic_ns();
         if (claim_rows(&prover, 1, &item) != 1) die("nothing is ready", NULL);
-        ns[i] = timing_now() - start;
+        ns[i] = monotonic_ns() - start;
     }
     prover_close(&prover);
     print_percentiles(ns, count);

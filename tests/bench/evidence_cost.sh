@@ -17,7 +17,7 @@ end prover
 # Inclusive, and none of them is called by another of them.
 callgrind_annotate --inclusive=yes --threshold=100 "$out" 2>/dev/null | awk '
     /PROGRAM TOTALS/ { gsub(",", "", $1); total = $1 }
-    / [^ ]*:(timing_now|timing_add|timing_to_columns|timeline_log_add|evidence_record|activity_add)( |$)/ {
+    / [^ ]*:(monotonic_ns|timing_add|timing_to_columns|timeline_log_add|evidence_record|activity_add)( |$)/ {
         gsub(",", "", $1); name = $0; sub(/.*:/, "", name); sub(/ .*/, "", name); if (!(name in n)) { n[name] = $1; sum += $1 } }
     END { for (f in n) printf "  %-20s %12.0f instructions, %.4f %%\n", f, n[f], 100 * n[f] / total
           printf "instructions: %.0f of %.0f for 40 proofs of 2^10, %.4f %%\n", sum, total, 100 * sum / total }'

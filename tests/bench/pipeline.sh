@@ -7,7 +7,7 @@
 #   small        SMALL partitions of the semaphore4-d20 circuit (2^13, real key)
 #   synthesis    INPUTS partitions whose witnesses take longer than their proofs (hints.circom), from inputs in jsonb
 #   experiment   EACH partitions of the dense circuit, (a) as shipped and (b) to (f) disturbed, each disturbance by a switch of
-#                the build with faults (service/faults.h)
+#                the build with faults (service/common/faults.h)
 #
 # DEVICE (cpu), LOG2 (12; 20 on CUDA), COUNT (200), SMALL (200; 5000 on CUDA), INPUTS (60; 2000 on CUDA), EACH (40), OUT (a folder for logs, if given).
 # The rate is that from the beginning of the first proof on the device to the end of the last. Busy is the time in it in which

@@ -26,7 +26,7 @@ work=$(mktemp -d)
 chmod 711 "$work" # the server may run as another user
 dsn=${PROVERQ_TEST_DSN-}
 passed=0 failed=0
-# As the service sets its own sessions (service/db.c).
+# As the service sets its own sessions (service/db/db.c).
 export PGOPTIONS='-c client_min_messages=warning -c jit=off -c statement_timeout=20s'
 export PGISOLATIONTIMEOUT=30 # seconds until a step that is blocked for ever ends the spec
 

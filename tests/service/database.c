@@ -1,6 +1,6 @@
 #include "tests/service/database.h"
 
-#include "service/migrate.h"
+#include "service/commands/migrate.h"
 
 #include <stdarg.h>
 #include <stdio.h>

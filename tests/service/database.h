@@ -3,7 +3,7 @@
 #ifndef PROVERQ_TESTS_DATABASE_H
 #define PROVERQ_TESTS_DATABASE_H
 
-#include "service/db.h"
+#include "service/db/db.h"
 #include "tests/gpu/suite.h"
 
 /* PROVERQ_TEST_DSN. Without it the test fails: what cannot run has not passed. */

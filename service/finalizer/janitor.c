@@ -1,0 +1,187 @@
+#include "service/finalizer/janitor.h"
+
+#include "gpu/monotonic.h"
+#include "service/common/log.h"
+#include "service/common/thread.h"
+#include "service/db/db.h"
+#include "service/db/recover.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static const struct db_statement rescue_expired = {"rescue_expired", "", "i"};
+static const struct db_statement wake_due = {"wake_due", "", "i"};
+static const struct db_statement make_timing_partitions = {"make_timing_partitions", "i", "i"};
+static const struct db_statement prune = {"prune", "i", "l"};
+
+enum {
+    SWEEP_MS = 1000,         /* from a look for expired leases and due partitions to the next */
+    SWEEP_SHARE = 10,        /* of the time, at most a tenth: see sweep() */
+    TABLES_MS = 3600 * 1000, /* between two looks at the timing tables */
+    TABLES_DAYS = 7,         /* so many days ahead they are made */
+    PRUNE_MS = 60 * 1000,    /* between two rounds of deletion */
+    PRUNE_PAUSE_MS = 100,    /* between two batches of a round */
+    PRUNE_ROWS = 1000        /* in a batch: some 20 ms */
+};
+
+struct janitor {
+    const struct options *options;
+    const char *application;
+    void (*on_end)(void);
+    pthread_t thread;
+    bool is_started;
+    int stop_fd; /* readable, for good, once it is to stop */
+    int64_t next_sweep_ms, next_tables_ms, next_prune_ms;
+    int64_t pruned; /* in this round */
+    enum err rc;    /* how the thread ended; valid once it was joined */
+    struct error error;
+};
+
+/* Runs a statement that gives a count. */
+static enum err run_counted(struct db *db, const struct db_statement *statement,
+                            const struct db_param *params, int64_t *count, struct error *error) {
+    struct db_result *rows = NULL;
+    enum err rc = db_run(db, statement, params, &rows, error);
+    if (rc) return rc;
+    *count = db_rows(rows) > 0 ? db_get_int(rows, 0, 0) : 0;
+    db_free(rows);
+    return ERR_NONE;
+}
+
+/* Reads what an old snapshot keeps of leases that have ended: a third of a second for a million. */
+static enum err sweep(struct db *db, struct error *error) {
+    int64_t rescued = 0, woken = 0;
+    enum err rc;
+    TRY(run_counted(db, &rescue_expired, DB_NO_PARAMS, &rescued, error));
+    if (rescued > 0) log_info("expired leases were taken away", log_number("count", rescued));
+    TRY(run_counted(db, &wake_due, DB_NO_PARAMS, &woken, error));
+    if (woken > 0) log_info("partitions are due again", log_number("count", woken));
+fail:
+    return rc;
+}
+
+static enum err make_tables(struct db *db, struct error *error) {
+    int64_t days = 0;
+    enum err rc;
+    TRY(run_counted(db, &make_timing_partitions, DB_PARAMS(db_int(TABLES_DAYS)), &days, error));
+    if (days > 0) log_info("timing tables were made", log_number("count", days));
+fail:
+    return rc;
+}
+
+/* One batch; the round goes on until one finds nothing. */
+static enum err delete_old(struct janitor *j, struct db *db, struct error *error) {
+    int64_t deleted = 0;
+    enum err rc;
+    TRY(run_counted(db, &prune, DB_PARAMS(db_int(PRUNE_ROWS)), &deleted, error));
+    j->pruned += deleted;
+    if (deleted > 0) {
+        j->next_prune_ms = monotonic_ms() + PRUNE_PAUSE_MS;
+        return ERR_NONE;
+    }
+    if (j->pruned > 0)
+        log_info("what is kept no longer was deleted", log_number("rows", j->pruned));
+    j->pruned = 0;
+fail:
+    return rc;
+}
+
+/* The next time is set before: a statement that is refused is not repeated at once. */
+static enum err do_what_is_due(struct janitor *j, struct db *db, struct error *error) {
+    int64_t now = monotonic_ms();
+    enum err rc = ERR_NONE;
+    if (now >= j->next_sweep_ms) {
+        j->next_sweep_ms = now + SWEEP_MS;
+        TRY(sweep(db, error));
+        int64_t rest_ms = (monotonic_ms() - now) * SWEEP_SHARE;
+        if (rest_ms > SWEEP_MS) j->next_sweep_ms = now + rest_ms;
+    }
+    if (now >= j->next_tables_ms) {
+        j->next_tables_ms = now + TABLES_MS;
+        TRY(make_tables(db, error));
+    }
+    if (now >= j->next_prune_ms) {
+        j->next_prune_ms = now + PRUNE_MS;
+        TRY(delete_old(j, db, error));
+    }
+fail:
+    return rc;
+}
+
+static void wait_for_next(const struct janitor *j) {
+    struct pollfd stop = {j->stop_fd, POLLIN, 0};
+    int64_t next = j->next_sweep_ms < j->next_prune_ms ? j->next_sweep_ms : j->next_prune_ms;
+    int64_t wait = next - monotonic_ms();
+    if (wait > 0) (void)poll(&stop, 1, wait < SWEEP_MS ? (int)wait : SWEEP_MS);
+}
+
+/* --- the thread --- */
+
+static enum err keep_order(struct janitor *j, struct db *db, struct error *error) {
+    enum err rc = ERR_NONE;
+    while (!recover_is_stopping(j->stop_fd)) {
+        TRY(recover(db, do_what_is_due(j, db, error), j->stop_fd, error));
+        wait_for_next(j);
+    }
+fail:
+    return rc;
+}
+
+static void *run(void *argument) {
+    struct janitor *j = argument;
+    struct db *db = NULL;
+    static const struct db_statement *const statements[] = {&rescue_expired, &wake_due,
+                                                            &make_timing_partitions, &prune};
+    const struct db_settings settings = {.conninfo = j->options->database,
+                                         .application = j->application,
+                                         .statement_timeout_ms = DB_STATEMENT_TIMEOUT_MS,
+                                         .lock_timeout_ms = DB_LOCK_TIMEOUT_MS,
+                                         .statements = statements,
+                                         .n_statements = sizeof statements / sizeof *statements};
+    enum err rc;
+    TRY(db_open_patiently(&settings, j->stop_fd, &db, &j->error));
+    TRY(keep_order(j, db, &j->error));
+fail:
+    if (!db && recover_is_stopping(j->stop_fd)) rc = ERR_NONE; /* it was told to */
+    db_close(db);
+    j->rc = rc;
+    if (rc) j->on_end();
+    return NULL;
+}
+
+enum err janitor_start(const struct options *options, const char *application, void (*on_end)(void),
+                       struct janitor **out, struct error *error) {
+    enum err rc;
+    struct janitor *j = calloc(1, sizeof *j);
+    if (!j) return error_set(error, ERR_HOST_MEMORY, "out of memory while starting the janitor");
+    *j = (struct janitor){
+        .options = options, .application = application, .on_end = on_end, .stop_fd = -1};
+    j->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (j->stop_fd < 0) TRY(error_set(error, ERR_INTERNAL, "eventfd: %s", strerror(errno)));
+    TRY(thread_start(&j->thread, run, j, error));
+    j->is_started = true;
+    *out = j;
+    return ERR_NONE;
+fail:
+    if (janitor_stop(j, &(struct error){.code = ERR_NONE})) return rc;
+    return rc;
+}
+
+enum err janitor_stop(struct janitor *janitor, struct error *error) {
+    uint64_t one = 1;
+    if (!janitor) return ERR_NONE;
+    if (janitor->is_started) {
+        (void)!write(janitor->stop_fd, &one, sizeof one);
+        (void)pthread_join(janitor->thread, NULL);
+    }
+    enum err rc = janitor->rc;
+    if (rc) *error = janitor->error;
+    if (janitor->stop_fd >= 0) (void)close(janitor->stop_fd);
+    free(janitor);
+    return rc;
+}

@@ -1,0 +1,113 @@
+#include "gpu/wtns.h"
+#include "service/common/faults.h"
+#include "service/prover/stages.h"
+
+#include <string.h>
+
+/* Time that a proof may take on the device, waiting for the one before it included: a base, and
+ * so much for each point of the domain. Generous (a dense proof takes some 60 us a point on one
+ * core, 1 us on an H200): it is there to end what hangs, not what is slow. */
+#define PROVE_LIMIT_NS      INT64_C(120000000000)
+#define CPU_NS_PER_POINT    2000000
+#define DEVICE_NS_PER_POINT 50000
+
+int64_t prove_limit_ns(bool is_cpu, const struct zkey *zkey) {
+    return PROVE_LIMIT_NS +
+           (int64_t)zkey->domain_size * (is_cpu ? CPU_NS_PER_POINT : DEVICE_NS_PER_POINT);
+}
+
+/* prove_start waits for a slot first, then enqueues; the CPU computes there too. */
+static enum err start(struct timeline *timeline, struct task *task, bool is_cpu,
+                      struct error *error) {
+    const struct scalar *witness = task->wtns->values;
+    enum err rc;
+    timeline_next(timeline, STEP_SLOT_WAIT);
+    fault_sleep("slot_wait");
+    TRY(prove_start(task->circuit->key, &witness, 1, &task->pending, error));
+    timeline_next_at(timeline, is_cpu ? STEP_COMPUTE : STEP_LAUNCH, prove_slot_ns(task->pending));
+fail:
+    return rc;
+}
+
+static enum err prove(const struct stage_thread *self, struct timeline *timeline, struct task *task,
+                      struct error *error) {
+    bool is_cpu = strcmp(device_name(self->pipeline->device), "cpu") == 0;
+    enum err rc;
+    task->gpu_worker = self->worker;
+    lease_step(&task->lease, "prove", prove_limit_ns(is_cpu, task->circuit->zkey));
+    fault_sleep("pick_up");
+    TRY(fault_device(error));
+    TRY(start(timeline, task, is_cpu, error));
+    fault_sleep(is_cpu ? "compute" : "launch");
+    if (is_cpu) return ERR_NONE; /* it has nothing left to wait for */
+    timeline_next(timeline, STEP_INPUTS_WAIT);
+    TRY(prove_wait_inputs(task->pending, error));
+    fault_sleep("inputs_wait");
+    timeline_next(timeline, STEP_DEVICE_WAIT);
+    TRY(prove_wait_device(task->pending, error));
+    fault_sleep("device_wait");
+    return ERR_NONE;
+fail:
+    prove_abandon(task->pending);
+    task->pending = NULL;
+    return rc;
+}
+
+/* A task, or NULL when the stage is over; a worker that waits long is seen to be idle meanwhile. */
+static struct task *next_task(struct pipeline *pipeline, struct timeline *timeline) {
+    struct task *task;
+    while (!queue_pop_within(&pipeline->gpu, TIMELINE_CUT_NS, &task))
+        timeline_next(timeline, STEP_IDLE);
+    fault_sleep("queue_wait");
+    return task;
+}
+
+/* What was idle ends, and with it the task's wait. */
+static void pick_up(const struct stage_thread *self, struct timeline *timeline, struct task *task) {
+    int64_t at = timeline_next(timeline, STEP_PICK_UP);
+    timing_add(&task->timing, STEP_QUEUE_WAIT, self->worker, task->queued_ns, at);
+    timeline_take(timeline, task->job, task->partition, task->attempt, NULL);
+}
+
+/* Nothing more for the task. */
+static void go_on(struct timeline *timeline) {
+    timeline_next(timeline, STEP_IDLE);
+    timeline_take(timeline, -1, 0, 0, NULL);
+}
+
+/* From the end of the proof on the task is the next stage's, as soon as it is pushed. */
+static void hand_over(struct pipeline *pipeline, struct timeline *timeline, struct task *task,
+                      enum err rc, const struct error *error) {
+    task->queued_ns = timeline_next(timeline, STEP_HAND_OVER);
+    timeline_take(timeline, task->job, task->partition, task->attempt, NULL);
+    fault_sleep("hand_over");
+    if (rc == ERR_NONE) {
+        lease_step(&task->lease, "finish", LEASE_NO_DEADLINE);
+        queue_push(&pipeline->finish, task);
+    } else {
+        if (rc == ERR_DEVICE_FAULT) pipeline_fault(pipeline, error);
+        pipeline_give_up(pipeline, task, error);
+    }
+    go_on(timeline);
+}
+
+void *gpu_worker_main(void *arg) {
+    struct stage_thread *self = arg;
+    struct pipeline *pipeline = self->pipeline;
+    struct timeline timeline;
+    struct error error;
+    timeline_begin(&timeline, &pipeline->timelines, self->worker, STEP_IDLE);
+    for (struct task *task; (task = next_task(pipeline, &timeline)) != NULL;) {
+        pick_up(self, &timeline, task);
+        if (pipeline_is_over(pipeline, task)) {
+            go_on(&timeline);
+            continue;
+        }
+        timeline_take(&timeline, task->job, task->partition, task->attempt, &task->timing);
+        pipeline_room(pipeline, task);
+        enum err rc = prove(self, &timeline, task, &error);
+        hand_over(pipeline, &timeline, task, rc, &error);
+    }
+    timeline_end(&timeline);
+    return NULL;
+}

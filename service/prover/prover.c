@@ -1,0 +1,385 @@
+#include "service/prover/prover.h"
+#include "service/common/faults.h"
+#include "service/common/log.h"
+#include "service/common/report.h"
+#include "service/common/version.h"
+#include "service/prover/stages.h"
+#include "service/schema/check.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+static const struct db_statement prover_register = {"prover_register", "utittt", "i"};
+static const struct db_statement prover_stop = {"prover_stop", "i", ""};
+
+enum { DISPATCHER_STATEMENTS_MAX = 16 };
+
+/* The threads, by stage, in the order in which they are ended. */
+struct threads {
+    int n_gpu;
+    struct stage_thread dispatcher, loader, record, heartbeat;
+    struct stage_thread synthesis[SYNTHESIS_THREADS_MOST], gpu[GPU_THREADS], finish[FINISH_THREADS];
+};
+
+/* --- signals --- */
+
+struct signals {
+    struct pipeline *pipeline;
+    pthread_t thread;
+    sigset_t before;
+    int fd, quit;
+    bool is_open;
+};
+
+static void *signals_main(void *arg) {
+    struct signals *signals = arg;
+    struct pollfd fds[2] = {{signals->fd, POLLIN, 0}, {signals->quit, POLLIN, 0}};
+    struct signalfd_siginfo info;
+    for (int seen = 0;;) {
+        if (poll(fds, 2, -1) < 0) continue;
+        if (fds[1].revents) return NULL;
+        if (read(signals->fd, &info, sizeof info) != (ssize_t)sizeof info) continue;
+        if (seen++ > 0) {
+            log_warn("a second signal: ending at once; leases expire by themselves");
+            _exit(EXIT_FAILURE);
+        }
+        log_info("stopping: no more claims, what is on the device is finished",
+                 log_number("signal", info.ssi_signo));
+        pipeline_stop(signals->pipeline);
+    }
+}
+
+/* Only a thread that inherits the mask leaves the signals to the descriptor. */
+static enum err signals_open(struct signals *signals, struct pipeline *pipeline,
+                             struct error *error) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &set, &signals->before);
+    (void)signal(SIGPIPE, SIG_IGN);
+    signals->pipeline = pipeline;
+    signals->fd = signalfd(-1, &set, SFD_CLOEXEC);
+    signals->quit = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    signals->is_open = signals->fd >= 0 && signals->quit >= 0 &&
+                       pthread_create(&signals->thread, NULL, signals_main, signals) == 0;
+    if (!signals->is_open) return error_set(error, ERR_INTERNAL, "signals cannot be handled");
+    return ERR_NONE;
+}
+
+static void signals_close(struct signals *signals) {
+    if (signals->is_open) {
+        wake_up(signals->quit);
+        pthread_join(signals->thread, NULL);
+        pthread_sigmask(SIG_SETMASK, &signals->before, NULL);
+    }
+    if (signals->fd >= 0) close(signals->fd);
+    if (signals->quit >= 0) close(signals->quit);
+}
+
+/* --- connections --- */
+
+static enum err open_db(const struct pipeline *pipeline, const char *conninfo, const char *role,
+                        const struct db_statement *const *list, size_t n, struct db **out,
+                        struct error *error) {
+    char host[64] = "?", application[128];
+    (void)gethostname(host, sizeof host - 1);
+    snprintf(application, sizeof application, "proverq %s %s@%s", role,
+             device_name(pipeline->device), host);
+    struct db_settings settings = {.conninfo = conninfo,
+                                   .application = application,
+                                   .statement_timeout_ms = DB_STATEMENT_TIMEOUT_MS,
+                                   .lock_timeout_ms = DB_LOCK_TIMEOUT_MS,
+                                   .statements = list,
+                                   .n_statements = n};
+    return db_open_patiently(&settings, pipeline->stop_fd, out, error);
+}
+
+static enum err open_stage_db(const struct pipeline *pipeline, const char *role,
+                              const struct stage_statements *statements, struct db **out,
+                              struct error *error) {
+    return open_db(pipeline, pipeline->options->database, role, statements->list, statements->n,
+                   out, error);
+}
+
+/* The dispatcher's connection also says hello and goodbye. */
+static enum err open_dispatcher_db(struct pipeline *pipeline, const struct db_statement **list,
+                                   struct error *error) {
+    size_t n = 0;
+    list[n++] = &prover_register;
+    list[n++] = &prover_stop;
+    for (size_t i = 0; i < dispatcher_statements.n && n < DISPATCHER_STATEMENTS_MAX; i++)
+        list[n++] = dispatcher_statements.list[i];
+    return open_db(pipeline, pipeline->options->database, "prover", list, n,
+                   &pipeline->dispatcher_db, error);
+}
+
+static enum err open_listen_db(struct pipeline *pipeline, struct error *error) {
+    const char *other = pipeline->options->listen_database;
+    enum err rc;
+    pipeline->listen_db = pipeline->dispatcher_db;
+    if (*other) {
+        pipeline->listen_db = NULL;
+        TRY(open_db(pipeline, other, "prover-listen", NULL, 0, &pipeline->listen_db, error));
+    }
+    TRY(db_listen(pipeline->listen_db, "proverq_work", error));
+fail:
+    return rc;
+}
+
+static enum err open_connections(struct pipeline *pipeline, const struct db_statement **list,
+                                 struct error *error) {
+    enum err rc;
+    TRY(open_dispatcher_db(pipeline, list, error));
+    TRY(schema_check(pipeline->dispatcher_db, error));
+    TRY(open_listen_db(pipeline, error));
+    TRY(open_stage_db(pipeline, "prover-loader", &loader_statements, &pipeline->loader_db, error));
+    TRY(open_stage_db(pipeline, "prover-record", &record_statements, &pipeline->record_db, error));
+    TRY(open_stage_db(pipeline, "prover-heartbeat", &heartbeat_statements, &pipeline->heartbeat_db,
+                      error));
+fail:
+    return rc;
+}
+
+static void close_connections(struct pipeline *pipeline) {
+    if (pipeline->listen_db != pipeline->dispatcher_db) db_close(pipeline->listen_db);
+    db_close(pipeline->dispatcher_db);
+    db_close(pipeline->loader_db);
+    db_close(pipeline->record_db);
+    db_close(pipeline->heartbeat_db);
+}
+
+static enum err register_prover(struct pipeline *pipeline, struct error *error) {
+    char host[256] = "?";
+    struct uuid instance;
+    struct db_result *rows = NULL;
+    enum err rc;
+    (void)gethostname(host, sizeof host - 1);
+    if (*pipeline->options->instance)
+        TRY(uuid_parse(pipeline->options->instance, &instance, error));
+    else
+        TRY(uuid_random(&instance, error));
+    TRY(db_run(pipeline->dispatcher_db, &prover_register,
+               DB_PARAMS(db_uuid(&instance), db_text(host), db_int(getpid()),
+                         db_text(device_name(pipeline->device)),
+                         db_text(device_description(pipeline->device)), db_text(PROVERQ_VERSION)),
+               &rows, error));
+    pipeline->prover_id = (int32_t)db_get_int(rows, 0, 0);
+fail:
+    db_free(rows);
+    return rc;
+}
+
+static void say_goodbye(struct pipeline *pipeline) {
+    struct error error;
+    if (db_run(pipeline->dispatcher_db, &prover_stop, DB_PARAMS(db_int(pipeline->prover_id)), NULL,
+               &error) != ERR_NONE)
+        log_warn("the database was not told that this prover stopped",
+                 log_text("error", error.text));
+}
+
+/* --- the pipeline --- */
+
+static enum err make_event(int *fd, struct error *error) {
+    *fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return *fd < 0 ? error_set(error, ERR_INTERNAL, "eventfd failed") : ERR_NONE;
+}
+
+static enum err pipeline_open(struct pipeline *pipeline, const struct options *options,
+                              struct error *error) {
+    struct queue *queues[] = {&pipeline->synthesis, &pipeline->gpu, &pipeline->finish,
+                              &pipeline->record};
+    enum err rc;
+    *pipeline = (struct pipeline){.options = options,
+                                  .stop_fd = -1,
+                                  .dispatcher_wake = -1,
+                                  .loader_wake = -1,
+                                  .heartbeat_stop = -1};
+    pthread_mutex_init(&pipeline->fault_mutex, NULL);
+    pacing_init(&pipeline->pacing);
+    budget_init(&pipeline->host, 0);
+    timeline_log_init(&pipeline->timelines);
+    for (size_t i = 0; i < sizeof queues / sizeof *queues; i++)
+        queue_init(queues[i]);
+    TRY(make_event(&pipeline->stop_fd, error));
+    TRY(make_event(&pipeline->dispatcher_wake, error));
+    TRY(make_event(&pipeline->loader_wake, error));
+    TRY(make_event(&pipeline->heartbeat_stop, error));
+fail:
+    return rc;
+}
+
+/* What keys may take of the device, and witnesses of the host. On the CPU both are the host's. */
+static size_t divide_memory(const struct pipeline *pipeline, size_t *witnesses) {
+    const struct options *options = pipeline->options;
+    bool is_cpu = strcmp(device_name(pipeline->device), "cpu") == 0;
+    size_t host = options->host_memory ? options->host_memory : host_memory() / 2;
+    size_t keys = options->device_memory ? options->device_memory : SIZE_MAX;
+    if (is_cpu && !options->device_memory) keys = host / 4 * 3;
+    if (is_cpu && keys > host) keys = host;
+    *witnesses = is_cpu ? host - keys : host;
+    return keys;
+}
+
+static enum err equip_memory(struct pipeline *pipeline, struct error *error) {
+    size_t witnesses, keys = divide_memory(pipeline, &witnesses);
+    enum err rc;
+    pipeline->host.limit = witnesses;
+    TRY(keyring_open(pipeline->device, keys, &pipeline->keyring, error));
+    TRY(buffers_open(pipeline->device, &pipeline->host,
+                     BUFFERS + (size_t)pipeline->synthesis_threads, &pipeline->buffers, error));
+fail:
+    return rc;
+}
+
+/* How many witnesses are computed at once. */
+static int choose_synthesis_threads(const struct options *options) {
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    long n = options->synthesis_threads ? (long)options->synthesis_threads
+             : options->threads         ? (long)options->threads
+                                        : cores;
+    if (n < SYNTHESIS_THREADS_LEAST) n = SYNTHESIS_THREADS_LEAST;
+    return n > SYNTHESIS_THREADS_MOST ? SYNTHESIS_THREADS_MOST : (int)n;
+}
+
+static enum err open_calculators(struct pipeline *pipeline, struct error *error) {
+    const struct calculator_limits limits = {pipeline->options->synthesis_timeout_ms,
+                                             pipeline->options->synthesis_memory};
+    pipeline->synthesis_threads = choose_synthesis_threads(pipeline->options);
+    return calculators_open(&limits, (size_t)pipeline->synthesis_threads, &pipeline->calculators,
+                            error);
+}
+
+static enum err pipeline_equip(struct pipeline *pipeline, struct error *error) {
+    const struct options *options = pipeline->options;
+    const char *device = options->devices.n ? options->devices.item[0] : "auto";
+    char *cache = NULL;
+    enum err rc;
+    TRY(artefact_cache_dir(options->cache_dir, &cache, error));
+    pipeline->places = (struct artefact_places){cache, options->artefact_root};
+    TRY(device_open(device, options->threads, &pipeline->device, error));
+    TRY(device_activity_start(pipeline->device, error));
+    TRY(leases_open(&pipeline->leases, error));
+    TRY(open_calculators(pipeline, error));
+    TRY(equip_memory(pipeline, error));
+fail:
+    return rc;
+}
+
+static void pipeline_close(struct pipeline *pipeline) {
+    const int fds[] = {pipeline->stop_fd, pipeline->dispatcher_wake, pipeline->loader_wake,
+                       pipeline->heartbeat_stop};
+    struct queue *queues[] = {&pipeline->synthesis, &pipeline->gpu, &pipeline->finish,
+                              &pipeline->record};
+    close_connections(pipeline);
+    calculators_close(pipeline->calculators);
+    buffers_close(pipeline->buffers);
+    keyring_close(pipeline->keyring);
+    leases_close(pipeline->leases);
+    if (pipeline->device) device_close(pipeline->device);
+    free((char *)(uintptr_t)pipeline->places.cache);
+    for (size_t i = 0; i < sizeof queues / sizeof *queues; i++)
+        queue_destroy(queues[i]);
+    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
+        if (fds[i] >= 0) close(fds[i]);
+    budget_destroy(&pipeline->host);
+    pacing_destroy(&pipeline->pacing);
+    timeline_log_destroy(&pipeline->timelines);
+    pthread_mutex_destroy(&pipeline->fault_mutex);
+}
+
+/* --- threads --- */
+
+/* A process that cannot start its threads ends: nothing is claimed yet. */
+static void start(struct stage_thread *thread, struct pipeline *pipeline, stage_main *run,
+                  int worker) {
+    thread->pipeline = pipeline;
+    thread->worker = (int16_t)worker;
+    if (pthread_create(&thread->thread, NULL, run, thread) == 0) return;
+    log_error("a thread cannot be started");
+    _exit(EXIT_FAILURE);
+}
+
+/* From the end of the pipeline to its beginning, so that whoever hands over is heard. */
+static void start_all(struct threads *threads, struct pipeline *pipeline) {
+    start(&threads->heartbeat, pipeline, heartbeat_main, WORKER_HEARTBEAT);
+    start(&threads->record, pipeline, record_main, WORKER_RECORD);
+    for (int i = 0; i < FINISH_THREADS; i++)
+        start(&threads->finish[i], pipeline, finish_main, WORKER_FINISH + i);
+    int workers = fault_switch("PROVERQ_WORKERS");
+    threads->n_gpu = workers > 0 && workers < GPU_THREADS ? workers : GPU_THREADS;
+    for (int i = 0; i < threads->n_gpu; i++)
+        start(&threads->gpu[i], pipeline, gpu_worker_main, WORKER_GPU + i);
+    for (int i = 0; i < pipeline->synthesis_threads; i++)
+        start(&threads->synthesis[i], pipeline, synthesis_main, WORKER_SYNTHESIS + i);
+    start(&threads->loader, pipeline, loader_main, WORKER_LOADER);
+    start(&threads->dispatcher, pipeline, dispatcher_main, WORKER_DISPATCHER);
+}
+
+static void join(const struct stage_thread *threads, int n) {
+    for (int i = 0; i < n; i++)
+        pthread_join(threads[i].thread, NULL);
+}
+
+/* Returns when the pipeline was stopped and all that was in it is recorded. Each stage ends when
+ * the one before it has and its own queue is empty. */
+static void join_all(struct threads *threads, struct pipeline *pipeline) {
+    join(&threads->dispatcher, 1);
+    join(threads->synthesis, pipeline->synthesis_threads);
+    queue_close(&pipeline->gpu);
+    join(threads->gpu, threads->n_gpu);
+    queue_close(&pipeline->finish);
+    join(threads->finish, FINISH_THREADS);
+    queue_close(&pipeline->record);
+    join(&threads->record, 1);
+    wake_up(pipeline->heartbeat_stop);
+    join(&threads->heartbeat, 1);
+    join(&threads->loader, 1);
+}
+
+static void log_stopped(struct pipeline *pipeline) {
+    size_t keys;
+    uint64_t evictions;
+    keyring_figures(pipeline->keyring, &keys, &evictions);
+    log_info("prover stopped", log_number("prover", pipeline->prover_id),
+             log_number("witness_bytes_peak", (int64_t)budget_peak(&pipeline->host)),
+             log_number("device_bytes_peak", (int64_t)keys),
+             log_number("keys_evicted", (int64_t)evictions));
+}
+
+enum err prover_run(const struct options *options, struct error *error) {
+    const struct db_statement *list[DISPATCHER_STATEMENTS_MAX];
+    struct pipeline pipeline;
+    struct signals signals = {.fd = -1, .quit = -1};
+    struct threads threads;
+    enum err rc;
+    TRY(pipeline_open(&pipeline, options, error));
+    TRY(signals_open(&signals, &pipeline, error)); /* before anything makes threads */
+    TRY(pipeline_equip(&pipeline, error));
+    TRY(open_connections(&pipeline, list, error));
+    TRY(register_prover(&pipeline, error));
+    log_info("prover started", log_number("prover", pipeline.prover_id),
+             log_text("device", device_name(pipeline.device)),
+             log_text("description", device_description(pipeline.device)),
+             log_text("busy_times", device_activity_source(pipeline.device)));
+    start_all(&threads, &pipeline);
+    report_ready();
+    join_all(&threads, &pipeline);
+    say_goodbye(&pipeline);
+    if (pipeline.fault.code != ERR_NONE) {
+        *error = pipeline.fault;
+        rc = error->code;
+    }
+    log_stopped(&pipeline);
+fail:
+    if (rc == ERR_CONNECTION && atomic_load(&pipeline.stopping)) rc = ERR_NONE; /* it was told to */
+    signals_close(&signals);
+    pipeline_close(&pipeline);
+    return rc;
+}

@@ -1,0 +1,176 @@
+#include "gpu/verify.h"
+#include "gpu/r1cs.h"
+#include "service/common/faults.h"
+#include "service/common/log.h"
+#include "service/prover/stages.h"
+
+#include <stdlib.h>
+
+/* The host tail and a pairing take milliseconds. */
+#define FINISH_LIMIT_NS INT64_C(60000000000)
+
+/* --- the usual case --- */
+
+static void add_device_steps(struct task *task, const struct prove_span *spans, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (spans[i].step != PROVE_STEP_FINISH)
+            timing_add(&task->timing, step_of_prove(spans[i].step), task->gpu_worker,
+                       spans[i].start_ns, spans[i].start_ns + spans[i].duration_ns);
+}
+
+static enum err verify_proof(const struct task *task, const struct proof *proof,
+                             struct error *error) {
+    return verify(task->circuit->vkey, task->publics, task->circuit->vkey->n_public, proof, error);
+}
+
+static enum err finish(const struct stage_thread *self, struct task *task, struct error *error) {
+    struct prove_span spans[PROVE_STEP_COUNT];
+    size_t n = 0;
+    enum err rc;
+    int64_t at = timing_end(&task->timing, STEP_FINISH_WAIT, self->worker, task->queued_ns);
+    lease_step(&task->lease, "finish", FINISH_LIMIT_NS);
+    rc = prove_finish(task->pending, &task->proof, spans, &n, error);
+    task->pending = NULL;
+    fault_sleep("finish");
+    if (rc != ERR_NONE) return rc;
+    add_device_steps(task, spans, n);
+    at = timing_end(&task->timing, STEP_FINISH, self->worker, at);
+    lease_step(&task->lease, "verify", FINISH_LIMIT_NS);
+    rc = verify_proof(task, &task->proof, error);
+    fault_sleep("verify");
+    timing_end(&task->timing, STEP_VERIFY, self->worker, at);
+    if (rc == ERR_NONE && fault_strikes(task->job, task->partition, task->attempt))
+        rc = error_set(error, ERR_INTERNAL, "a fault was injected");
+    return rc;
+}
+
+/* --- a proof that does not verify: whose fault is it? --- */
+
+static enum err open_constraints(const struct pipeline *pipeline, struct loaded_circuit *circuit,
+                                 struct error *error) {
+    static const struct db_statement *const list[] = {&artefact_chunk_get};
+    struct db_settings settings = {.conninfo = pipeline->options->database,
+                                   .application = "proverq prover (r1cs)",
+                                   .statement_timeout_ms = DB_STATEMENT_TIMEOUT_MS,
+                                   .lock_timeout_ms = DB_LOCK_TIMEOUT_MS,
+                                   .statements = list,
+                                   .n_statements = 1};
+    struct db *db = NULL;
+    char *path = NULL;
+    bool fetched;
+    enum err rc;
+    TRY(db_open(&settings, &db, error));
+    TRY(artefact_fetch(&pipeline->places, db, &circuit->r1cs, &path, &fetched, error));
+    TRY(r1cs_open(path, &circuit->constraints, error));
+fail:
+    free(path);
+    db_close(db);
+    return rc;
+}
+
+/* ERR_WITNESS names the constraint; other errors say that the constraints are not to be had. */
+static enum err check_constraints(const struct pipeline *pipeline, struct task *task,
+                                  struct error *error) {
+    enum err rc;
+    if (!task->circuit->constraints) TRY(open_constraints(pipeline, task->circuit, error));
+    TRY(r1cs_check_witness(task->circuit->constraints, task->wtns, error));
+fail:
+    return rc;
+}
+
+/* The CPU's proof of the same witness (with an r and s of its own), verified. */
+static enum err prove_on_cpu(const struct pipeline *pipeline, const struct task *task,
+                             struct proof *out, struct error *error) {
+    const struct scalar *witness = task->wtns->values;
+    struct device *cpu = NULL;
+    struct key *key = NULL;
+    struct pending *pending = NULL;
+    enum err rc;
+    TRY(device_open("cpu", pipeline->options->threads, &cpu, error));
+    TRY(key_load(cpu, task->circuit->zkey, &key, error));
+    TRY(prove_start(key, &witness, 1, &pending, error));
+    rc = prove_finish(pending, out, NULL, NULL, error);
+    pending = NULL;
+    if (rc == ERR_NONE) rc = verify_proof(task, out, error);
+fail:
+    prove_abandon(pending);
+    key_free(key);
+    if (cpu) device_close(cpu);
+    return rc;
+}
+
+static enum err blame_input_or_key(const struct task *task, bool satisfied, struct error *error) {
+    if (satisfied)
+        return error_set(error, ERR_KEY,
+                         "the witness satisfies the constraints but its proof does not verify: the "
+                         "proving key of circuit %s is not of these constraints",
+                         task->circuit->name);
+    return error_set(error, ERR_WITNESS, "the witness does not satisfy circuit %s%s",
+                     task->circuit->name,
+                     task->circuit->has_r1cs ? ""
+                                             : "; add the circuit with --r1cs to be told which "
+                                               "constraint fails");
+}
+
+/* ERR_NONE when the CPU found a proof that does verify: it is the task's now, and the device is to
+ * blame. One diagnosis at a time: it uses all cores. */
+static enum err diagnose(struct pipeline *pipeline, struct task *task, struct error *error) {
+    bool satisfied = false;
+    struct proof proof;
+    lease_step(&task->lease, "diagnose", prove_limit_ns(true, task->circuit->zkey));
+    if (task->circuit->has_r1cs) {
+        enum err rc = check_constraints(pipeline, task, error);
+        if (rc == ERR_WITNESS) return rc;
+        if (rc != ERR_NONE)
+            log_warn("constraints cannot be checked", log_text("circuit", task->circuit->name),
+                     log_text("error", error->text));
+        satisfied = rc == ERR_NONE;
+    }
+    lease_step(&task->lease, "diagnose", prove_limit_ns(true, task->circuit->zkey));
+    enum err rc = prove_on_cpu(pipeline, task, &proof, error);
+    if (rc == ERR_INVALID_PROOF) return blame_input_or_key(task, satisfied, error);
+    if (rc != ERR_NONE) return rc;
+    task->proof = proof;
+    error_set(
+        error, ERR_DEVICE_FAULT,
+        "%s made a proof of job %lld, partition %d that does not verify, the CPU one that does",
+        device_name(pipeline->device), (long long)task->job, task->partition);
+    pipeline_fault(pipeline, error);
+    return ERR_NONE;
+}
+
+static enum err diagnose_alone(struct pipeline *pipeline, struct task *task, struct error *error) {
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    lease_step(&task->lease, "diagnose", LEASE_NO_DEADLINE); /* the one before has a deadline */
+    pthread_mutex_lock(&mutex);
+    enum err rc = diagnose(pipeline, task, error);
+    pthread_mutex_unlock(&mutex);
+    return rc;
+}
+
+/* --- the stage --- */
+
+/* True: nobody wants the proof any more. */
+static bool drop(struct pipeline *pipeline, struct task *task) {
+    if (!lease_is_lost(&task->lease)) return false;
+    prove_abandon(task->pending);
+    task->pending = NULL;
+    return pipeline_is_lost(pipeline, task);
+}
+
+void *finish_main(void *arg) {
+    struct stage_thread *self = arg;
+    struct pipeline *pipeline = self->pipeline;
+    struct error error;
+    for (struct task *task; (task = queue_pop(&pipeline->finish)) != NULL;) {
+        if (drop(pipeline, task)) continue;
+        enum err rc = finish(self, task, &error);
+        if (rc == ERR_INVALID_PROOF) rc = diagnose_alone(pipeline, task, &error);
+        if (rc == ERR_DEVICE_FAULT) pipeline_fault(pipeline, &error);
+        if (rc == ERR_NONE)
+            pipeline_proved(pipeline, task);
+        else
+            pipeline_give_up(pipeline, task, &error);
+    }
+    return NULL;
+}
