@@ -45,7 +45,7 @@ CURVES    := $(wildcard gpu/cpu/curve_*.c)
 GPU_SRC   := $(filter-out $(CURVES),$(wildcard gpu/*.c gpu/cpu/*.c))
 GPU_OBJ   := $(GPU_SRC:%.c=$(B)/%.o) $(CURVES:%.c=$(B)/%.portable.o) $(if $(ADX),$(CURVES:%.c=$(B)/%.adx.o))
 SVC_SRC   := $(wildcard service/*/*.c)
-SQL_FILES := $(sort $(wildcard migrations/*.sql sql/*.sql sql/*/*.sql sql/kept/*.list sql/kept/*/*.sql sql/kept/*/*/*.sql))
+SQL_FILES := $(sort $(wildcard migrations/*.sql sql/*.sql sql/*/*.sql))
 SVC_OBJ   := $(SVC_SRC:%.c=$(B)/%.o) $(B)/gen/embedded.o
 GPU_LIB   := $(B)/libproverq-gpu.a
 SVC_LIB   := $(B)/libproverq-service.a
@@ -100,17 +100,15 @@ $(B)/faults/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CUDA_DEFS) $(CFLAGS) -DPROVERQ_FAULTS -MMD -MP -c -o $@ $<
 
-# The program of a later release, with the migrations of tests/migrations/later beside today's: made as a release is made,
-# in a copy of the SQL, for tests/migrations.
+# The program of a later release, for tests/migrations: with the files of tests/migrations/later beside today's.
 LATER := $(B)/later/tree
-$(B)/later/embedded.c: service/common/embed.sh contrib/scripts/seal-migrations.sh contrib/scripts/keep-release.sh $(SQL_FILES) $(shell find tests/migrations/later -name '*.sql')
+$(B)/later/embedded.c: service/common/embed.sh contrib/scripts/seal-migrations.sh $(SQL_FILES) $(shell find tests/migrations/later -name '*.sql')
 	rm -rf $(LATER)
 	mkdir -p $(LATER)
 	cp -r --parents migrations sql service/common/embed.sh service/calculator/calculator_glue.inc contrib/scripts $(LATER)
-	cd $(LATER) && contrib/scripts/seal-migrations.sh && contrib/scripts/keep-release.sh
 	cp -r tests/migrations/later/. $(LATER)
 	cd $(LATER) && contrib/scripts/seal-migrations.sh && shopt -s nullglob && export LC_ALL=C && \
-	    bash service/common/embed.sh migrations/*.sql sql/*.sql sql/*/*.sql sql/kept/*.list sql/kept/*/*.sql sql/kept/*/*/*.sql > ../embedded.c
+	    bash service/common/embed.sh migrations/*.sql sql/*.sql sql/*/*.sql > ../embedded.c
 $(B)/later/embedded.o: $(B)/later/embedded.c
 	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 $(B)/proverq-later: $(B)/service/main.o $(B)/later/embedded.o $(SVC_LIB) $(GPU_LIB)

@@ -1,2 +1,2 @@
--- Takes everything away: the schema, with the functions and views in it and all jobs and proofs.
-drop schema proverq cascade;
+-- Takes everything away: both schemas, with the functions and views in them and all jobs and proofs.
+drop schema proverq, proverq_private cascade;

@@ -52,8 +52,6 @@ static enum err run(const struct options *options, struct error *error) {
         return migrate_up(options, error);
     case COMMAND_MIGRATE_DOWN:
         return migrate_down(options, error);
-    case COMMAND_MIGRATE_TO:
-        return migrate_to(options, error);
     case COMMAND_MIGRATE_PLAN:
         return migrate_plan(options, error);
     case COMMAND_MIGRATE_EXPORT:

@@ -143,7 +143,7 @@ show_results() {
                 where (t.job_seq, t.partition_idx, t.attempt, t.step) = (p.job_seq, p.partition_idx, p.attempt, 'verify')) as verify_ms,
                left(p.proof -> 'pi_a' ->> 0, 16) || '...' as pi_a
         from proverq.partition p join proverq.job j using (job_seq) join proverq.circuit c on c.circuit_id = j.circuit_id
-        join proverq.prover r using (prover_id)
+        join proverq_private.prover r using (prover_id)
         order by 1, 2"
     verify_again
     say "6. Where the time went, by step (microseconds)"

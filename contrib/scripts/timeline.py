@@ -105,7 +105,7 @@ def read_device(a, b):
     rows = query(f"""
         select d.prover_id, d.device, d.kind, {AT.format('d.started_at')}, d.duration
         from (select {BOUNDS}) w
-        join proverq.device_activity d on d.recorded_at >= w.a - interval '1 minute' and d.recorded_at < w.b + interval '10 minutes'
+        join proverq_private.device_activity d on d.recorded_at >= w.a - interval '1 minute' and d.recorded_at < w.b + interval '10 minutes'
              and d.started_at < w.b and d.started_at + d.duration * interval '1 us' >= w.a
         order by d.started_at""", a=a, b=b)
     return [Span(int(r[0]), r[1], "device", r[2], int(r[3]), int(r[4]), None, None, None, False) for r in rows]

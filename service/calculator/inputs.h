@@ -1,4 +1,4 @@
-/* The inputs of a partition, as proverq.inputs_text() gives them: a line for each signal, its name
+/* The inputs of a partition, as proverq_private.inputs_text() gives them: a line for each signal, its name
  * and its values, separated by spaces. A value is an integer: decimal or 0x and hexadecimal digits,
  * at most 80, after an optional minus. The database has checked that; it is checked again here.
  */

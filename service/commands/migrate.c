@@ -50,70 +50,70 @@ static enum err read_version(const struct options *options, const struct migrati
     int newest = migrations_newest(all);
     bool is_number = *text >= '0' && *text <= '9' && !*end && !errno && number <= newest;
     if (!is_number || (number > 0 && !migrations_find(all, (int)number)))
-        return error_set(error, ERR_USAGE, "there is no migration '%s'; the newest is %d", text,
-                         newest);
+        return error_set(error, ERR_USAGE, "migration \"%s\" does not exist; the newest is %d",
+                         text, newest);
     *out = (int)number;
     return ERR_NONE;
 }
 
-enum direction { UP, DOWN, EITHER };
+static void print_version(const struct migrations *all, int version) {
+    (void)printf("the schema is at version %d\n", version);
+    if (version > 0 && version < migrations_newest(all))
+        (void)printf("it has no functions and views now; with the proverq of that version run: "
+                     "proverq migrate up\n");
+}
 
-static enum err go(const struct options *options, enum direction direction, struct error *error) {
+enum err migrate_up(const struct options *options, struct error *error) {
     struct work work = {0};
-    int target;
     enum err rc;
     TRY(migrations_load(&work.all, error));
-    TRY(read_version(options, work.all, migrations_newest(work.all), &target, error));
     TRY(work_begin(options, &work, error));
-    if (work.schema.version > migrations_newest(work.all))
-        TRY(plan_newer_schema(work.all, &work.schema, error));
-    if (direction == UP && work.schema.version > target)
-        TRY(error_set(
-            error, ERR_USAGE,
-            "the schema is at version %d already; to go back run: proverq migrate down %d",
-            work.schema.version, target));
-    if (direction == DOWN && work.schema.version <= target)
-        target = work.schema.version;
-    else
-        TRY(migrate_run(work.db, work.all, target, options->lock_wait_ms, error));
-    (void)printf("the schema is at version %d\n", target);
+    TRY(migrate_run(work.db, work.all, migrations_newest(work.all), options->lock_wait_ms, error));
+    print_version(work.all, migrations_newest(work.all));
 fail:
     work_end(&work);
     return rc;
 }
 
-enum err migrate_up(const struct options *options, struct error *error) {
-    return go(options, UP, error);
-}
-
+/* A target that is not below what the database has needs nothing. */
 enum err migrate_down(const struct options *options, struct error *error) {
-    return go(options, DOWN, error);
-}
-
-enum err migrate_to(const struct options *options, struct error *error) {
-    return go(options, EITHER, error);
+    struct work work = {0};
+    int target;
+    enum err rc;
+    TRY(migrations_load(&work.all, error));
+    TRY(read_version(options, work.all, 0, &target, error));
+    TRY(work_begin(options, &work, error));
+    if (work.schema.version > migrations_newest(work.all))
+        TRY(plan_newer_schema(work.all, &work.schema, error));
+    if (work.schema.version > target)
+        TRY(migrate_run(work.db, work.all, target, options->lock_wait_ms, error));
+    else
+        target = work.schema.version;
+    print_version(work.all, target);
+fail:
+    work_end(&work);
+    return rc;
 }
 
 /* --- plan --- */
 
 static void print_step(const struct plan *plan, const struct schema *schema,
-                       const struct step *step) {
+                       const struct plan_step *step) {
     const struct migration *m = step->migration;
     const char *breaking =
         m && m->is_breaking ? "  breaking: programs older than it do not start beside it" : "";
     switch (step->kind) {
-    case STEP_UP:
+    case PLAN_UP:
         (void)printf("    %s%s\n", m->up->path, breaking);
         break;
-    case STEP_DOWN:
+    case PLAN_DOWN:
         (void)printf("    %s\n", m->down->path);
         break;
-    case STEP_DROP_CODE:
-        (void)printf("    all functions and views go\n");
+    case PLAN_DROP_CODE:
+        (void)printf("    all functions and views are dropped\n");
         break;
-    case STEP_CODE:
-        (void)printf("    functions and views of version %d: %zu files%s\n", plan->target,
-                     plan->code->n,
+    case PLAN_CODE:
+        (void)printf("    functions and views: %zu files%s\n", plan->code->n,
                      strcmp(plan->code->digest, schema->code_digest) == 0
                          ? ", as they are in the database already"
                          : "");
@@ -143,6 +143,9 @@ enum err migrate_plan(const struct options *options, struct error *error) {
     TRY(migrations_load(&work.all, error));
     TRY(read_version(options, work.all, migrations_newest(work.all), &target, error));
     TRY(work_begin(options, &work, error));
+    if (target < migrations_newest(work.all) && target > work.schema.version)
+        TRY(error_set(error, ERR_USAGE, "the schema is at version %d; up goes to the newest, %d",
+                      work.schema.version, migrations_newest(work.all)));
     TRY(plan_make(work.all, &work.schema, target, &plan, error));
     print_plan(plan, &work.schema);
 fail:
@@ -155,8 +158,7 @@ fail:
 
 static const char *remark(const struct schema_row *row, const struct migration *m) {
     if (!m) return ", unknown to this program";
-    if (*row->checksum && strcmp(row->checksum, m->checksum) != 0)
-        return ", by another file than this program has";
+    if (strcmp(row->checksum, m->checksum) != 0) return ", by another file than this program has";
     return "";
 }
 
@@ -183,7 +185,7 @@ enum err migrate_status(const struct options *options, struct error *error) {
     (void)printf("version  %-24s  state\n", "name");
     print_migrations(&work);
     if (work.schema.version == 0) goto fail;
-    TRY(schema_code_is_ours(work.all, &work.schema, &is_ours, error));
+    TRY(schema_code_is_ours(&work.schema, &is_ours, error));
     (void)printf("functions and views: %s\n",
                  is_ours ? "of this program" : "not of this program; run: proverq migrate up");
 fail:

@@ -2,10 +2,9 @@
  * user's own numbers.
  *
  * A unit is what such a tool calls a migration: a way up and a way down. Functions and views are
- * the last unit; where an export begins after version 1, its first unit does nothing on the way up
- * and on the way down, when the tables are as they were, brings the functions of before back. What
- * cannot run in a transaction is a unit of a single statement, as every tool wants it, and its row
- * in proverq.schema_migration is written by the next unit.
+ * the last unit; its way down drops them. What cannot run in a transaction is a unit of a single
+ * statement, as every tool wants it, and its row in proverq.schema_migration is written by the next
+ * unit.
  */
 #include "service/commands/migrate.h"
 #include "service/schema/migrations.h"
@@ -36,13 +35,22 @@ struct file {
 struct export {
     const struct options *options;
     struct migrations *all;
-    int from, to;
+    int from;
     struct unit *units;
     struct file *files;
     size_t n_units, n_files;
     uint64_t number;
     int width;
 };
+
+/* Around the files: while they run an unqualified name means nothing but PostgreSQL's own. The
+ * path of before comes back, since a tool may run statements of its own in the same transaction. */
+static const char path_set[] =
+    "select pg_catalog.set_config('proverq.search_path', "
+    "pg_catalog.current_setting('search_path'), true);\n"
+    "select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);\n\n";
+static const char path_reset[] = "\nselect pg_catalog.set_config('search_path', "
+                                 "pg_catalog.current_setting('proverq.search_path'), true);\n";
 
 static const char nothing[] = "select 1; -- nothing is to be done this way\n";
 
@@ -76,20 +84,29 @@ static enum err copy_text(const char *from, size_t n, char **out, struct error *
     return *out ? ERR_NONE : no_memory(error);
 }
 
-/* Functions and views of a version in one text; what they leave of the ones before, they drop. */
-static enum err code_text(const struct export *e, int version, char **out, struct error *error) {
+static enum err guarded(const char *sql, char **out, struct error *error) {
+    struct text text;
+    enum err rc;
+    TRY(text_begin(&text, error));
+    (void)fprintf(text.stream, "%s%s%s", path_set, sql, path_reset);
+    TRY(text_end(&text, out, error));
+fail:
+    return rc;
+}
+
+/* Functions and views in one text. */
+static enum err code_text(char **out, struct error *error) {
     struct code *code = NULL;
     struct text text;
     char sql[512];
     enum err rc;
-    TRY(code_load(e->all, version, &code, error));
+    TRY(code_load(&code, error));
     TRY(text_begin(&text, error));
-    (void)fprintf(text.stream, "-- The functions and views that belong to version %d.\n\n",
-                  version);
+    (void)fputs(path_set, text.stream);
     for (size_t i = 0; i < code->n; i++)
         (void)fprintf(text.stream, "%s\n", code->files[i]->text);
     code_digest_sql(code, sql, sizeof sql);
-    (void)fputs(sql, text.stream);
+    (void)fprintf(text.stream, "%s%s", sql, path_reset);
     TRY(text_end(&text, out, error));
 fail:
     free(code);
@@ -109,9 +126,11 @@ static enum err add_migration(struct export *e, const struct migration *m, struc
     enum err rc;
     unit->migration = m;
     unit->is_alone = m->is_alone;
-    size_t n = m->is_alone ? m->record : strlen(m->up->text);
-    TRY(copy_text(m->up->text, n, &unit->up, error));
-    TRY(copy_text(m->down->text, strlen(m->down->text), &unit->down, error));
+    if (m->is_alone)
+        TRY(copy_text(m->up->text, m->record, &unit->up, error));
+    else
+        TRY(guarded(m->up->text, &unit->up, error));
+    TRY(guarded(m->down->text, &unit->down, error));
     if (m->is_alone) {
         unit = new_unit(e, m->name, "_recorded");
         TRY(copy_text(m->up->text + m->record, strlen(m->up->text + m->record), &unit->up, error));
@@ -121,21 +140,12 @@ fail:
     return rc;
 }
 
-static enum err add_code_before(struct export *e, struct error *error) {
-    struct unit *unit = new_unit(e, "functions_before", "");
-    enum err rc;
-    TRY(copy_text(nothing, strlen(nothing), &unit->up, error));
-    TRY(code_text(e, migrations_before(e->all, e->from), &unit->down, error));
-fail:
-    return rc;
-}
-
 static enum err add_code(struct export *e, struct error *error) {
     struct unit *unit = new_unit(e, "functions", "");
     const char *drop = code_drop_file()->text;
     enum err rc;
-    TRY(code_text(e, e->to, &unit->up, error));
-    TRY(copy_text(drop, strlen(drop), &unit->down, error));
+    TRY(code_text(&unit->up, error));
+    TRY(guarded(drop, &unit->down, error));
 fail:
     return rc;
 }
@@ -145,9 +155,8 @@ static enum err make_units(struct export *e, struct error *error) {
     e->units = calloc(2 * e->all->n + 2, sizeof *e->units);
     e->files = calloc(4 * e->all->n + 6, sizeof *e->files);
     if (!e->units || !e->files) return no_memory(error);
-    if (migrations_before(e->all, e->from) > 0) TRY(add_code_before(e, error));
     for (const struct migration *m = e->all->item; m < e->all->item + e->all->n; m++)
-        if (m->version >= e->from && m->version <= e->to) TRY(add_migration(e, m, error));
+        if (m->version >= e->from) TRY(add_migration(e, m, error));
     TRY(add_code(e, error));
 fail:
     return rc;
@@ -359,13 +368,13 @@ fail:
 
 /* --- the command --- */
 
-static enum err read_range(struct export *e, struct error *error) {
+static enum err read_from(struct export *e, struct error *error) {
+    int newest = migrations_newest(e->all);
     e->from = (int)e->options->from;
-    e->to = e->options->to ? (int)e->options->to : migrations_newest(e->all);
-    if (e->from < 1 || !migrations_find(e->all, e->to) || e->from > e->to)
+    if (e->from < 1 || e->from > newest)
         return error_set(error, ERR_USAGE,
-                         "there are no versions %d to %d to export; the newest is %d", e->from,
-                         e->to, migrations_newest(e->all));
+                         "--from: there is no version %d to export; the newest is %d", e->from,
+                         newest);
     return ERR_NONE;
 }
 
@@ -400,13 +409,13 @@ enum err migrate_export(const struct options *options, struct error *error) {
     enum err rc;
     if (!tool) return error_set(error, ERR_USAGE, "there is no format %s", options->format);
     TRY(migrations_load(&e.all, error));
-    TRY(read_range(&e, error));
+    TRY(read_from(&e, error));
     TRY(read_number(&e, error));
     TRY(make_units(&e, error));
     TRY(make_files(&e, tool, error));
     TRY(write_files(&e, folder, error));
-    (void)printf("%s: versions %d to %d, %zu files for %s\n", folder, e.from, e.to, e.n_files,
-                 tool->name);
+    (void)printf("%s: versions %d to %d, %zu files for %s\n", folder, e.from,
+                 migrations_newest(e.all), e.n_files, tool->name);
     (void)printf("run: %s %s %s\n%s", tool->before, folder, tool->after, tool->advice);
 fail:
     export_free(&e);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Prints C that holds the given SQL files, and the glue of calculators (paths from the top of the source tree): see
 # service/common/embedded.h.
-#     bash service/common/embed.sh migrations/*.sql sql/*.sql sql/*/*.sql sql/kept/*.list sql/kept/*/*.sql sql/kept/*/*/*.sql > embedded.c
+#     bash service/common/embed.sh migrations/*.sql sql/*.sql sql/*/*.sql > embedded.c
 set -euo pipefail
 
 symbol_of() {
@@ -33,4 +33,4 @@ echo '#include "service/common/embedded.h"'
 glue=service/calculator/calculator_glue.inc
 for file in "$@" "$glue"; do print_bytes "$file"; done
 echo "const char *const embedded_calculator_glue = $(symbol_of "$glue");"
-for folder in migrations sql/functions sql/views sql sql/kept sql/statements; do print_table "$folder" "$@"; done
+for folder in migrations sql/functions sql/views sql sql/statements; do print_table "$folder" "$@"; done

@@ -16,10 +16,8 @@ struct embedded_file {
 extern const struct embedded_file embedded_migrations[]; /* migrations/ */
 extern const struct embedded_file embedded_functions[];  /* sql/functions/ */
 extern const struct embedded_file embedded_views[];      /* sql/views/ */
-extern const struct embedded_file embedded_sql[];        /* sql/ itself: what comes after these */
-extern const struct embedded_file embedded_kept[]; /* sql/kept/: 0001/functions/claim, 0004.list */
+extern const struct embedded_file embedded_sql[];        /* sql/ itself: grants, drop_code */
 extern const struct embedded_file embedded_statements[]; /* sql/statements/ */
-extern const struct embedded_file embedded_grants[];     /* sql/grants.sql alone */
 
 /* service/calculator/calculator_glue.inc, which is C. */
 extern const char *const embedded_calculator_glue;

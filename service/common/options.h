@@ -22,14 +22,12 @@
     X(COMMAND_PROVER, "prover", "", 0, 0, "run one prover on one device")                          \
     X(COMMAND_FINALIZER, "finalizer", "", 0, 0,                                                    \
       "run the process that completes jobs and delivers webhooks")                                 \
-    X(COMMAND_MIGRATE_UP, "migrate up", "[VERSION]", 0, 1,                                         \
-      "bring the database's schema to the newest version, or to VERSION")                          \
+    X(COMMAND_MIGRATE_UP, "migrate up", "", 0, 0,                                                  \
+      "bring the database's schema to the version of this program")                                \
     X(COMMAND_MIGRATE_DOWN, "migrate down", "VERSION", 1, 1,                                       \
       "take the schema back to VERSION; 0 removes it with everything in it")                       \
-    X(COMMAND_MIGRATE_TO, "migrate to", "VERSION", 1, 1,                                           \
-      "bring the schema to VERSION, up or down, with the functions and views that belong to it")   \
     X(COMMAND_MIGRATE_PLAN, "migrate plan", "[VERSION]", 0, 1,                                     \
-      "print what `migrate to` VERSION (the newest) would do, and change nothing")                 \
+      "print what `migrate up`, or `migrate down VERSION`, would do, and change nothing")          \
     X(COMMAND_MIGRATE_STATUS, "migrate status", "", 0, 0, "list the migrations and their state")   \
     X(COMMAND_MIGRATE_EXPORT, "migrate export", "DIR", 1, 1,                                       \
       "write the schema's migrations, functions and views for another migration tool")             \
@@ -58,11 +56,10 @@ enum command {
 };
 
 /* Sets of commands, for the table below. */
-#define FOR(command) (1u << (command))
-#define FOR_DAEMONS  (FOR(COMMAND_SERVE) | FOR(COMMAND_PROVER) | FOR(COMMAND_FINALIZER))
-#define FOR_MIGRATE  (FOR_SCHEMA_CHANGES | FOR(COMMAND_MIGRATE_PLAN) | FOR(COMMAND_MIGRATE_STATUS))
-#define FOR_SCHEMA_CHANGES                                                                         \
-    (FOR(COMMAND_MIGRATE_UP) | FOR(COMMAND_MIGRATE_DOWN) | FOR(COMMAND_MIGRATE_TO))
+#define FOR(command)       (1u << (command))
+#define FOR_DAEMONS        (FOR(COMMAND_SERVE) | FOR(COMMAND_PROVER) | FOR(COMMAND_FINALIZER))
+#define FOR_MIGRATE        (FOR_SCHEMA_CHANGES | FOR(COMMAND_MIGRATE_PLAN) | FOR(COMMAND_MIGRATE_STATUS))
+#define FOR_SCHEMA_CHANGES (FOR(COMMAND_MIGRATE_UP) | FOR(COMMAND_MIGRATE_DOWN))
 #define FOR_CIRCUIT                                                                                \
     (FOR(COMMAND_CIRCUIT_ADD) | FOR(COMMAND_CIRCUIT_LIST) | FOR(COMMAND_CIRCUIT_SHOW) |            \
      FOR(COMMAND_CIRCUIT_RM))
@@ -85,8 +82,6 @@ enum command {
       FOR(COMMAND_MIGRATE_EXPORT), "the tool that is to run the files")                            \
     X(from, COUNT, "from", "N", "1", FOR(COMMAND_MIGRATE_EXPORT),                                  \
       "first version to export; those before it are in the database already")                      \
-    X(to, COUNT, "to", "N", "0", FOR(COMMAND_MIGRATE_EXPORT),                                      \
-      "last version to export, and the one whose functions and views (0: the newest)")             \
     X(start_number, STRING, "start-number", "M", "000001", FOR(COMMAND_MIGRATE_EXPORT),            \
       "number of the first file in your own sequence, with its zeros in front (001, "              \
       "20260131120000)")                                                                           \

@@ -17,7 +17,7 @@
 /* No deadline: it waits in a queue (for somebody who has one), or for the database. */
 #define LEASE_NO_DEADLINE INT64_MAX
 
-/* What became of a lease, as proverq.lost_leases says it.
+/* What became of a lease, as proverq_private.lost_leases says it.
  *        id               name         meaning, for people */
 #define LEASE_FATE_TABLE(X)                                                                        \
     X(LEASE_VALID, "valid", "the lease is valid")                                                  \

@@ -16,12 +16,11 @@ enum {
     BATCH = 64,                /* proofs in one transaction */
 };
 
-static const struct db_statement complete = {"complete", "liujjxSSZL", "b"};
-static const struct db_statement complete_many = {"complete_many", "LIUJJXISSZL", "i"};
+static const struct db_statement complete = {"complete", "LIUJJXISSZL", "i"};
 static const struct db_statement fail_ = {"fail", "liuttbbSSZL", "t"};
 static const struct db_statement release_ = {"release", "liuti", "b"};
-static const struct db_statement *const statements[] = {
-    &complete, &complete_many, &fail_, &release_, &evidence_workers, &evidence_activity};
+static const struct db_statement *const statements[] = {&complete, &fail_, &release_,
+                                                        &evidence_workers, &evidence_activity};
 const struct stage_statements record_statements = {statements,
                                                    sizeof statements / sizeof *statements};
 
@@ -55,32 +54,7 @@ static void log_proof(const struct task *task) {
         log_refused(task);
 }
 
-static enum err send_proof(struct db *db, struct task *task, const struct timing_columns *timing,
-                           struct error *error) {
-    uint8_t compressed[PROOF_COMPRESSED_BYTES];
-    bool is_bls = task->proof.curve == CURVE_BLS12_381;
-    char *proof = proof_to_json(&task->proof);
-    char *publics = publics_to_json(task->publics, task->circuit->vkey->n_public);
-    struct db_result *rows = NULL;
-    enum err rc;
-    if (!proof || !publics) TRY(error_set(error, ERR_HOST_MEMORY, "out of memory"));
-    if (is_bls) TRY(proof_compress(&task->proof, compressed, error));
-    TRY(db_run(db, &complete,
-               DB_PARAMS(db_int(task->job), db_int(task->partition), db_uuid(&task->lease.token),
-                         db_text(proof), db_text(publics),
-                         db_bytes(is_bls ? compressed : NULL, sizeof compressed),
-                         TIMING_PARAMS(timing)),
-               &rows, error));
-    task->is_timed = db_get_bool(rows, 0, 0);
-    log_proof(task);
-fail:
-    db_free(rows);
-    free(publics);
-    free(proof);
-    return rc;
-}
-
-/* Several proofs as the columns of complete_many. */
+/* Proofs as the columns of complete. */
 struct batch {
     size_t n, timed;
     int64_t jobs[BATCH];
@@ -143,7 +117,7 @@ static enum err send_proofs(struct db *db, struct task **tasks, int n, struct er
     for (int i = 0; i < n; i++)
         TRY(batch_add(&batch, tasks[i], error));
     TRY(db_run(
-        db, &complete_many,
+        db, &complete,
         DB_PARAMS(
             db_int8_array(batch.jobs, batch.n), db_int4_array(batch.partitions, batch.n),
             db_uuid_array(batch.tokens, batch.n), db_item_array(batch.proofs, batch.n),
@@ -219,7 +193,7 @@ static enum err send_outcome(struct db *db, struct task *task, const struct timi
                              struct error *error) {
     switch (task->outcome) {
     case OUTCOME_PROOF:
-        return send_proof(db, task, timing, error);
+        return send_proofs(db, &task, 1, error);
     case OUTCOME_FAILURE:
         return send_failure(db, task, timing, error);
     case OUTCOME_DROP:

@@ -6,10 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum err schema_code_is_ours(const struct migrations *all, const struct schema *schema, bool *out,
-                             struct error *error) {
+enum err schema_code_is_ours(const struct schema *schema, bool *out, struct error *error) {
     struct code *code = NULL;
-    enum err rc = code_load(all, migrations_newest(all), &code, error);
+    enum err rc = code_load(&code, error);
     if (!rc) *out = strcmp(code->digest, schema->code_digest) == 0;
     free(code);
     return rc;
@@ -31,6 +30,10 @@ static enum err check_missing(const struct migrations *all, const struct schema 
         if (!schema_find(schema, all->item[i].version))
             return error_set(error, ERR_SCHEMA, "the schema lacks %s; run: proverq migrate up",
                              all->item[i].up->path);
+    if (!*schema->code_digest)
+        return error_set(error, ERR_SCHEMA,
+                         "the schema has no functions and views, as after `proverq migrate down`; "
+                         "run: proverq migrate up");
     return ERR_NONE;
 }
 
@@ -40,7 +43,7 @@ static enum err warn_of_differences(const struct migrations *all, const struct s
     struct error difference;
     bool is_ours = false;
     enum err rc;
-    TRY(schema_code_is_ours(all, schema, &is_ours, error));
+    TRY(schema_code_is_ours(schema, &is_ours, error));
     if (!is_ours)
         log_warn("functions and views in the database are another version's",
                  log_text("do", "proverq migrate up, unless a newer proverq made them"));

@@ -112,69 +112,26 @@ int migrations_newest(const struct migrations *all) {
     return all->n ? all->item[all->n - 1].version : 0;
 }
 
-int migrations_before(const struct migrations *all, int version) {
-    int before = 0;
-    for (size_t i = 0; i < all->n && all->item[i].version < version; i++)
-        before = all->item[i].version;
-    return before;
-}
-
 /* --- functions and views --- */
 
-static const struct embedded_file *kept_list(int version) {
-    char name[32];
-    (void)snprintf(name, sizeof name, "%04d.list", version);
-    return embedded_find(embedded_kept, name);
-}
-
-bool code_is_known(const struct migrations *all, int version) {
-    return version == migrations_newest(all) || (version > 0 && kept_list(version));
-}
-
-static enum err add_file(struct code *code, const struct embedded_file *file, const char *name,
-                         struct error *error) {
-    if (!file || code->n == CODE_FILES_MAX)
-        return error_set(error, ERR_INTERNAL, "%s in sql/kept/ is too much or not there", name);
+static enum err add_file(struct code *code, const struct embedded_file *file, struct error *error) {
+    if (code->n == CODE_FILES_MAX) return error_set(error, ERR_INTERNAL, "too many files in sql/");
     code->files[code->n++] = file;
     return ERR_NONE;
 }
 
-static enum err load_current(struct code *code, struct error *error) {
-    const struct embedded_file *const tables[] = {embedded_functions, embedded_views, embedded_sql};
+static enum err add_files(struct code *code, struct error *error) {
+    const struct embedded_file *const tables[] = {embedded_functions, embedded_views};
     enum err rc = ERR_NONE;
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         for (const struct embedded_file *file = tables[i]; file->path; file++)
-            TRY(add_file(code, file, file->path, error));
+            TRY(add_file(code, file, error));
+    TRY(add_file(code, embedded_find(embedded_sql, "grants"), error));
 fail:
     return rc;
 }
 
-/* Lines such as 0001/functions/claim.sql. */
-static enum err load_kept(const struct embedded_file *list, struct code *code,
-                          struct error *error) {
-    enum err rc = ERR_NONE;
-    for (const char *line = list->text, *end; (end = strchr(line, '\n')); line = end + 1) {
-        char name[200];
-        (void)snprintf(name, sizeof name, "%.*s", (int)(end - line - (long)strlen(".sql")), line);
-        TRY(add_file(code, embedded_find(embedded_kept, name), name, error));
-    }
-fail:
-    return rc;
-}
-
-static enum err no_code(const struct migrations *all, int version, struct error *error) {
-    char list[300] = "";
-    size_t used = 0;
-    for (size_t i = 0; i < all->n; i++)
-        if (code_is_known(all, all->item[i].version) && used < sizeof list - 20)
-            used += (size_t)snprintf(list + used, sizeof list - used, ", %d", all->item[i].version);
-    return error_set(error, ERR_USAGE,
-                     "version %d was in no release, so it has no functions and views; those that "
-                     "do: 0%s",
-                     version, list);
-}
-
-/* Over texts and their NULs, as every release has computed it. */
+/* Over texts and their NULs, as every release computes it. */
 static enum err code_digest(struct code *code, struct error *error) {
     struct piece pieces[CODE_FILES_MAX];
     for (size_t i = 0; i < code->n; i++)
@@ -182,18 +139,12 @@ static enum err code_digest(struct code *code, struct error *error) {
     return digest(pieces, code->n, code->digest, error);
 }
 
-enum err code_load(const struct migrations *all, int version, struct code **out,
-                   struct error *error) {
-    struct code *code = NULL;
+enum err code_load(struct code **out, struct error *error) {
+    struct code *code = calloc(1, sizeof *code);
     enum err rc;
     *out = NULL;
-    if (!code_is_known(all, version)) return no_code(all, version, error);
-    code = calloc(1, sizeof *code);
     if (!code) return error_set(error, ERR_HOST_MEMORY, "out of memory");
-    if (version == migrations_newest(all))
-        TRY(load_current(code, error));
-    else
-        TRY(load_kept(kept_list(version), code, error));
+    TRY(add_files(code, error));
     TRY(code_digest(code, error));
     *out = code;
     return ERR_NONE;
@@ -203,14 +154,15 @@ fail:
 }
 
 const struct embedded_file *code_drop_file(void) {
-    return embedded_find(embedded_kept, "drop_code");
+    return embedded_find(embedded_sql, "drop_code");
 }
 
 void code_digest_sql(const struct code *code, char *sql, size_t size) {
-    (void)snprintf(sql, size,
-                   "create or replace function proverq.code_digest() returns text language sql "
-                   "immutable set search_path = pg_catalog, pg_temp as $$ select '%s' $$;\n"
-                   "comment on function proverq.code_digest() is "
-                   "'Which functions and views these are; of proverq %s.';\n",
-                   code->digest, PROVERQ_VERSION);
+    (void)snprintf(
+        sql, size,
+        "create or replace function proverq_private.code_digest() returns text language sql "
+        "immutable set search_path = pg_catalog, pg_temp as $$ select '%s' $$;\n"
+        "comment on function proverq_private.code_digest() is "
+        "'Which functions and views these are; of proverq %s.';\n",
+        code->digest, PROVERQ_VERSION);
 }

@@ -1,15 +1,14 @@
 /* What this program has of the schema: migrations, and the functions, views and grants that belong
- * to each version. All of it is compiled in (service/common/embedded.h); nothing here asks a database.
+ * to the newest of them. All of it is compiled in (service/common/embedded.h); nothing here asks a
+ * database.
  *
  * A migration's last line records it in proverq.schema_migration, with the breaking mark and the
  * SHA-256 of all lines above (contrib/scripts/seal-migrations.sh writes it). The comment
  * `-- proverq: no transaction` in an up file says that its one statement before that line cannot
  * run in a transaction (CREATE INDEX CONCURRENTLY IF NOT EXISTS).
  *
- * Functions and views have no versions of their own: the newest version's are sql/functions/,
- * sql/views/ and sql/ itself (grants), in this order; those of earlier releases are kept in
- * sql/kept/ (contrib/scripts/keep-release.sh), which has a list for each version that was in a
- * release.
+ * Functions and views have no versions of their own: a program has those of its newest migration,
+ * sql/functions/, sql/views/ and sql/grants.sql, in this order.
  */
 #ifndef PROVERQ_SCHEMA_MIGRATIONS_H
 #define PROVERQ_SCHEMA_MIGRATIONS_H
@@ -34,7 +33,7 @@ struct migration {
 struct code {
     size_t n;
     const struct embedded_file *files[CODE_FILES_MAX]; /* in the order of their application */
-    char digest[DIGEST_HEX_BYTES]; /* as proverq.code_digest() says which they are */
+    char digest[DIGEST_HEX_BYTES]; /* as proverq_private.code_digest() says which they are */
 };
 
 struct migrations {
@@ -48,15 +47,9 @@ MUST_USE enum err migrations_load(struct migrations **out, struct error *error);
 
 const struct migration *migrations_find(const struct migrations *all, int version); /* or NULL */
 int migrations_newest(const struct migrations *all);
-int migrations_before(const struct migrations *all, int version); /* the newest below; 0: none */
 
-/* Whether functions and views of `version` are at hand: its own, where it was in a release. */
-bool code_is_known(const struct migrations *all, int version);
-
-/* Those of `version`; ERR_USAGE, naming the versions that have some, when it has none. The caller
- * frees what it gets. */
-MUST_USE enum err code_load(const struct migrations *all, int version, struct code **out,
-                            struct error *error);
+/* The functions and views of this program. The caller frees what it gets. */
+MUST_USE enum err code_load(struct code **out, struct error *error);
 
 /* SQL that takes all functions and views away; SQL that leaves code's digest in the database. */
 const struct embedded_file *code_drop_file(void);

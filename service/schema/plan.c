@@ -22,20 +22,22 @@ enum err plan_changed_file(const struct schema *schema, const struct migration *
                      m->checksum, schema_find(schema, m->version)->applied_at);
 }
 
-static void add(struct plan *plan, enum step_kind kind, const struct migration *m) {
-    plan->steps[plan->n++] = (struct step){kind, m};
+static void add(struct plan *plan, enum plan_kind kind, const struct migration *m) {
+    plan->steps[plan->n++] = (struct plan_step){kind, m};
 }
 
-static void add_steps(const struct migrations *all, const struct schema *schema,
-                      struct plan *plan) {
-    if (schema->version > plan->target) add(plan, STEP_DROP_CODE, NULL);
+static void go_up(const struct migrations *all, const struct schema *schema, struct plan *plan) {
+    for (size_t i = 0; i < all->n; i++)
+        if (!schema_find(schema, all->item[i].version)) add(plan, PLAN_UP, &all->item[i]);
+    add(plan, PLAN_CODE, NULL);
+}
+
+static void go_down(const struct migrations *all, const struct schema *schema, struct plan *plan) {
+    if (schema->version <= plan->target) return;
+    add(plan, PLAN_DROP_CODE, NULL);
     for (size_t i = all->n; i-- > 0;)
         if (all->item[i].version > plan->target && schema_find(schema, all->item[i].version))
-            add(plan, STEP_DOWN, &all->item[i]);
-    for (size_t i = 0; i < all->n; i++)
-        if (all->item[i].version <= plan->target && !schema_find(schema, all->item[i].version))
-            add(plan, STEP_UP, &all->item[i]);
-    if (plan->target > 0) add(plan, STEP_CODE, NULL);
+            add(plan, PLAN_DOWN, &all->item[i]);
 }
 
 enum err plan_make(const struct migrations *all, const struct schema *schema, int target,
@@ -49,8 +51,12 @@ enum err plan_make(const struct migrations *all, const struct schema *schema, in
     plan = calloc(1, sizeof *plan);
     if (!plan) return error_set(error, ERR_HOST_MEMORY, "out of memory");
     plan->target = target;
-    if (target > 0) TRY(code_load(all, target, &plan->code, error));
-    add_steps(all, schema, plan);
+    if (target < migrations_newest(all)) {
+        go_down(all, schema, plan);
+    } else {
+        TRY(code_load(&plan->code, error));
+        go_up(all, schema, plan);
+    }
     *out = plan;
     return ERR_NONE;
 fail:
@@ -63,8 +69,8 @@ void plan_free(struct plan *plan) {
     free(plan);
 }
 
-bool plan_is_alone(const struct step *step) {
-    return step->kind == STEP_UP && step->migration->is_alone;
+bool plan_is_alone(const struct plan_step *step) {
+    return step->kind == PLAN_UP && step->migration->is_alone;
 }
 
 size_t plan_group(const struct plan *plan, size_t first) {

@@ -46,17 +46,20 @@ static enum err not_alone(struct error *error) {
                      DB_LOCK_TIMEOUT_MS / 1000);
 }
 
-/* Begins a transaction that no other migration runs beside. */
+/* Begins a transaction that no other migration runs beside, and in which an unqualified name means
+ * nothing but PostgreSQL's own: others may create functions where the role's search path leads. */
 static enum err begin_alone(struct db *db, uint32_t lock_timeout_ms, struct error *error) {
     int64_t until = monotonic_ms() + DB_LOCK_TIMEOUT_MS;
-    char sql[60];
+    char sql[120];
     bool is_alone = false;
     enum err rc;
-    (void)snprintf(sql, sizeof sql, "set local lock_timeout = %" PRIu32, lock_timeout_ms);
+    (void)snprintf(sql, sizeof sql,
+                   "set local search_path = pg_catalog, pg_temp; set local lock_timeout = %" PRIu32,
+                   lock_timeout_ms);
     for (;;) {
         TRY(db_begin(db, error));
         TRY(try_alone(db, "pg_try_advisory_xact_lock", &is_alone, error));
-        if (is_alone) return db_script(db, "lock_timeout", sql, error);
+        if (is_alone) return db_script(db, "settings", sql, error);
         db_rollback(db);
         if (monotonic_ms() > until) return not_alone(error);
         sleep_ms(ALONE_POLL_MS);
@@ -105,7 +108,7 @@ static enum err check_row(struct db *db, const struct migration *m, bool is_want
         rc = error_set(error, ERR_INTERNAL, "%s did not record itself", m->up->path);
     else if (!is_wanted && row)
         rc = error_set(error, ERR_INTERNAL, "%s did not take its row away", m->down->path);
-    else if (row && *row->checksum && strcmp(row->checksum, m->checksum) != 0)
+    else if (row && strcmp(row->checksum, m->checksum) != 0)
         rc = error_set(error, ERR_INTERNAL,
                        "%s records a checksum that is not its own; "
                        "run contrib/scripts/seal-migrations.sh and build again",
@@ -126,22 +129,22 @@ fail:
     return rc;
 }
 
-static enum err run_step(struct db *db, const struct plan *plan, const struct step *step,
+static enum err run_step(struct db *db, const struct plan *plan, const struct plan_step *step,
                          struct error *error) {
     enum err rc = ERR_NONE;
     switch (step->kind) {
-    case STEP_UP:
+    case PLAN_UP:
         TRY(run_file(db, step->migration->up, error));
         TRY(check_row(db, step->migration, true, error));
         break;
-    case STEP_DOWN:
+    case PLAN_DOWN:
         TRY(run_file(db, step->migration->down, error));
         TRY(check_row(db, step->migration, false, error));
         break;
-    case STEP_DROP_CODE:
+    case PLAN_DROP_CODE:
         TRY(run_file(db, code_drop_file(), error));
         break;
-    case STEP_CODE:
+    case PLAN_CODE:
         TRY(apply_code(db, plan->code, error));
         break;
     }
@@ -149,19 +152,18 @@ fail:
     return rc;
 }
 
-static void print_step(const struct plan *plan, const struct step *step) {
-    if (step->kind == STEP_UP) (void)printf("%s applied\n", step->migration->up->path);
-    if (step->kind == STEP_DOWN) (void)printf("%s applied\n", step->migration->down->path);
-    if (step->kind == STEP_CODE)
-        (void)printf("functions and views of version %d applied\n", plan->target);
+static void print_step(const struct plan_step *step) {
+    if (step->kind == PLAN_UP) (void)printf("%s applied\n", step->migration->up->path);
+    if (step->kind == PLAN_DOWN) (void)printf("%s applied\n", step->migration->down->path);
+    if (step->kind == PLAN_CODE) (void)printf("functions and views applied\n");
     (void)fflush(stdout);
 }
 
-static bool mentions_queue(const struct step *step) {
+static bool mentions_queue(const struct plan_step *step) {
     const struct embedded_file *file =
-        step->kind == STEP_UP ? step->migration->up : step->migration->down;
+        step->kind == PLAN_UP ? step->migration->up : step->migration->down;
     return strstr(file->text, "proverq.job") || strstr(file->text, "proverq.partition") ||
-           strstr(file->text, "proverq.prover");
+           strstr(file->text, "proverq_private.prover");
 }
 
 /* The tables that programs at work use together in one transaction are locked before all else, so
@@ -171,11 +173,12 @@ static enum err lock_tables(struct db *db, const struct plan *plan, size_t n, st
     const char *mode = "share row exclusive";
     char sql[120];
     for (size_t i = 0; i < n; i++)
-        if (plan->steps[i].kind == STEP_DROP_CODE ||
-            (plan->steps[i].kind != STEP_CODE && mentions_queue(&plan->steps[i])))
+        if (plan->steps[i].kind == PLAN_DROP_CODE ||
+            (plan->steps[i].kind != PLAN_CODE && mentions_queue(&plan->steps[i])))
             mode = "access exclusive";
     (void)snprintf(sql, sizeof sql,
-                   "lock table proverq.job, proverq.partition, proverq.prover in %s mode", mode);
+                   "lock table proverq.job, proverq.partition, proverq_private.prover in %s mode",
+                   mode);
     return run_script(db, "locking tables", sql, error);
 }
 
@@ -187,7 +190,7 @@ static enum err run_steps(struct db *db, const struct plan *plan, bool is_new, s
         TRY(run_step(db, plan, &plan->steps[i], error));
     TRY(db_commit(db, error));
     for (size_t i = 0; i < n; i++)
-        print_step(plan, &plan->steps[i]);
+        print_step(&plan->steps[i]);
 fail:
     return rc;
 }
@@ -202,7 +205,8 @@ static enum err drop_invalid_index(struct db *db, const struct migration *m, str
                  "select c.relname, format('drop index concurrently %s', c.oid::regclass) "
                  "from pg_index i join pg_class c on c.oid = i.indexrelid "
                  "join pg_namespace n on n.oid = c.relnamespace "
-                 "where n.nspname = 'proverq' and c.relkind = 'i' and not i.indisvalid",
+                 "where n.nspname in ('proverq', 'proverq_private') and c.relkind = 'i' and "
+                 "not i.indisvalid",
                  "", "tt", DB_NO_PARAMS, &rows, error));
     for (int i = 0; i < db_rows(rows); i++)
         if (strstr(m->up->text, db_get_text(rows, i, 0)))
@@ -235,7 +239,8 @@ static enum err run_alone(struct db *db, const struct migration *m, struct error
     enum err rc;
     (void)snprintf(reset, sizeof reset, "set lock_timeout = %d", DB_LOCK_TIMEOUT_MS);
     TRY(stay_alone(db, error));
-    TRY(db_script(db, "lock_timeout", "set lock_timeout = 0", error));
+    TRY(db_script(db, "settings", "set search_path = pg_catalog, pg_temp; set lock_timeout = 0",
+                  error));
     TRY(schema_read(db, &now, error));
     if (!schema_find(&now, m->version)) rc = build(db, m, error);
     if (rc) (void)!drop_invalid_index(db, m, &ignored);

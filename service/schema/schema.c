@@ -14,14 +14,12 @@ fail:
     return rc;
 }
 
-/* Checksums came with version 5: to_jsonb asks for the column only where it is. */
 static enum err read_rows(struct db *db, struct schema *out, struct error *error) {
     struct db_result *rows = NULL;
     enum err rc;
     TRY(db_query(db,
-                 "select version, name, breaking, date_trunc('second', applied_at)::text, "
-                 "coalesce(to_jsonb(m) ->> 'checksum', '') "
-                 "from proverq.schema_migration m order by version",
+                 "select version, name, breaking, date_trunc('second', applied_at)::text, checksum "
+                 "from proverq.schema_migration order by version",
                  "", "itbtt", DB_NO_PARAMS, &rows, error));
     int n = db_rows(rows);
     out->rows = calloc((size_t)n + 1, sizeof *out->rows);
@@ -46,10 +44,11 @@ static enum err read_digest(struct db *db, struct schema *out, struct error *err
     enum err rc;
     TRY(query_bool(db,
                    "select exists (select from pg_proc p join pg_namespace n on n.oid = "
-                   "p.pronamespace where n.nspname = 'proverq' and p.proname = 'code_digest')",
+                   "p.pronamespace where n.nspname = 'proverq_private' and p.proname = "
+                   "'code_digest')",
                    &exists, error));
     if (!exists) return ERR_NONE;
-    TRY(db_query(db, "select proverq.code_digest()", "", "t", DB_NO_PARAMS, &rows, error));
+    TRY(db_query(db, "select proverq_private.code_digest()", "", "t", DB_NO_PARAMS, &rows, error));
     if (db_rows(rows) > 0)
         (void)snprintf(out->code_digest, sizeof out->code_digest, "%s", db_get_text(rows, 0, 0));
 fail:
@@ -88,7 +87,7 @@ const struct schema_row *schema_find(const struct schema *schema, int version) {
 const struct migration *schema_changed(const struct schema *schema, const struct migrations *all) {
     for (const struct migration *m = all->item; m < all->item + all->n; m++) {
         const struct schema_row *row = schema_find(schema, m->version);
-        if (row && *row->checksum && strcmp(row->checksum, m->checksum) != 0) return m;
+        if (row && strcmp(row->checksum, m->checksum) != 0) return m;
     }
     return NULL;
 }

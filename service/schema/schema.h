@@ -9,14 +9,14 @@ struct schema_row {
     int version;
     bool is_breaking;
     char name[60], applied_at[40];
-    char checksum[DIGEST_HEX_BYTES]; /* "": none was recorded */
+    char checksum[DIGEST_HEX_BYTES];
 };
 
 struct schema {
     size_t n;
     struct schema_row *rows;            /* by version */
     int version;                        /* the newest; 0: there is no schema */
-    char code_digest[DIGEST_HEX_BYTES]; /* of the functions and views; "": unknown, or none */
+    char code_digest[DIGEST_HEX_BYTES]; /* of the functions and views; "": there are none */
 };
 
 MUST_USE enum err schema_read(struct db *db, struct schema *out, struct error *error);

@@ -6,38 +6,38 @@
 create or replace function proverq.check_invariants()
 returns table (invariant text, job_seq bigint, partition_idx int, detail text)
 language plpgsql stable security definer
-set search_path = pg_catalog, proverq, pg_temp
+set search_path = pg_catalog, pg_temp
 set jit = off
 as $$
 begin
-    if not (is_owner() or is_member('proverq_operator') or is_member('proverq_reader')) then
+    if not (proverq_private.is_owner() or proverq_private.is_member('proverq_operator') or proverq_private.is_member('proverq_reader')) then
         raise insufficient_privilege using
             message = 'only operators and readers may check the invariants: they are about everybody''s jobs',
             hint = format('Become one with: grant proverq_reader to %I;', session_user);
     end if;
-    return query select * from broken_jobs();
-    return query select * from broken_partitions();
-    return query select * from broken_records();
+    return query select * from proverq_private.broken_jobs();
+    return query select * from proverq_private.broken_partitions();
+    return query select * from proverq_private.broken_records();
 end
 $$;
 comment on function proverq.check_invariants() is
     'Looks for rows of jobs, partitions, deliveries, timing, failures and provers that contradict each other. No row: all is well.';
 
 -- Without this, the rest of such a job would seem broken, from one batch of prune() to the next.
-create or replace function proverq.is_being_deleted(finished_at timestamptz, partitions int, present int) returns bool
+create or replace function proverq_private.is_being_deleted(finished_at timestamptz, partitions int, present int) returns bool
 language sql stable
-set search_path = pg_catalog, proverq, pg_temp
+set search_path = pg_catalog, pg_temp
 as $$
     select is_being_deleted.present < is_being_deleted.partitions
-           and is_being_deleted.finished_at < clock_timestamp() - (select r.keep from retention r where r.what = 'jobs')
+           and is_being_deleted.finished_at < clock_timestamp() - (select r.keep from proverq.retention r where r.what = 'jobs')
 $$;
-comment on function proverq.is_being_deleted(timestamptz, int, int) is
+comment on function proverq_private.is_being_deleted(timestamptz, int, int) is
     'Whether a job has lost partitions because it is kept no longer. Part of check_invariants().';
 
-create or replace function proverq.broken_jobs()
+create or replace function proverq_private.broken_jobs()
 returns table (invariant text, job_seq bigint, partition_idx int, detail text)
 language sql stable
-set search_path = pg_catalog, proverq, pg_temp
+set search_path = pg_catalog, pg_temp
 as $$
     with counted as (
         select p.job_seq, count(*) as present, max(p.partition_idx) as last,
@@ -45,7 +45,7 @@ as $$
                count(*) filter (where p.state = 'cancelled') as cancelled, count(*) filter (where p.state in ('ready', 'leased')) as active,
                count(*) filter (where p.state = 'held') as held, count(*) filter (where p.state = 'held' and p.due_at is null) as dateless,
                count(*) filter (where p.witness is not null or p.inputs is not null) as inputs
-        from partition p
+        from proverq.partition p
         group by p.job_seq
     ), job_and_rows as (
         select j.job_seq, j.state, j.run, j.partitions, j.present, j.remaining, j.finished_at, j.keep_inputs, j.error_code, j.endpoint_id,
@@ -53,7 +53,7 @@ as $$
                j.state in ('finished', 'failed', 'cancelled') as ended, coalesce(c.present, 0) as rows, coalesce(c.last, -1) as last,
                coalesce(c.proved, 0) as proved, coalesce(c.failed, 0) as failed, coalesce(c.cancelled, 0) as cancelled,
                coalesce(c.active, 0) as active, coalesce(c.held, 0) as held, coalesce(c.dateless, 0) as dateless, coalesce(c.inputs, 0) as inputs
-        from job j
+        from proverq.job j
         left join counted c on c.job_seq = j.job_seq
     )
     select i.name, j.job_seq, null::int,
@@ -81,21 +81,21 @@ as $$
         ('a job that is not failing, failed or cancelled has no error', j.state not in ('failing', 'failed', 'cancelled') and j.error_code is not null),
         ('a failed last step has an error', (j.finalize_failures > 0) <> (j.finalize_error is not null))
     ) i (name, is_broken)
-    where i.is_broken and (i.name ~ '^present' or is_being_deleted(j.finished_at, j.partitions, j.present) is not true)
+    where i.is_broken and (i.name ~ '^present' or proverq_private.is_being_deleted(j.finished_at, j.partitions, j.present) is not true)
 $$;
-comment on function proverq.broken_jobs() is 'Jobs that contradict their partitions. Part of check_invariants().';
+comment on function proverq_private.broken_jobs() is 'Jobs that contradict their partitions. Part of check_invariants().';
 
-create or replace function proverq.broken_partitions()
+create or replace function proverq_private.broken_partitions()
 returns table (invariant text, job_seq bigint, partition_idx int, detail text)
 language sql stable
-set search_path = pg_catalog, proverq, pg_temp
+set search_path = pg_catalog, pg_temp
 as $$
     select i.name, p.job_seq, p.partition_idx,
            format('the partition is %s: attempt %s, %s failure(s), %s lost (by %s), prover %s, token %s, priority %s; its job is %s, priority %s',
                   p.state, p.attempt, p.failures, p.losses, p.lost_by, coalesce(p.prover_id::text, 'NULL'), coalesce(p.token::text, 'NULL'),
                   p.priority, j.state, j.priority)
-    from partition p
-    join job j on j.job_seq = p.job_seq
+    from proverq.partition p
+    join proverq.job j on j.job_seq = p.job_seq
     cross join lateral (values
         ('only a queued job has something ready or leased', p.state in ('ready', 'leased') and j.state <> 'queued'),
         ('only what is leased has a token', (p.state = 'leased') <> (p.token is not null) or (p.state = 'leased') <> (p.lease_until is not null)),
@@ -111,22 +111,22 @@ as $$
     where i.is_broken
     union all
     select 'a token is given once', l.job_seq, l.partition_idx, format('%s leases have the token %s', l.n, l.token)
-    from (select p.job_seq, p.partition_idx, p.token, count(*) over (partition by p.token) as n from partition p where p.token is not null) l
+    from (select p.job_seq, p.partition_idx, p.token, count(*) over (partition by p.token) as n from proverq.partition p where p.token is not null) l
     where l.n > 1
     union all
     select 'a lease belongs to a prover that is known', p.job_seq, p.partition_idx, format('there is no prover %s', p.prover_id)
-    from partition p
-    where p.state = 'leased' and not exists (select from prover r where r.prover_id = p.prover_id)
+    from proverq.partition p
+    where p.state = 'leased' and not exists (select from proverq_private.prover r where r.prover_id = p.prover_id)
 $$;
-comment on function proverq.broken_partitions() is 'Partitions that contradict themselves, their job or their prover. Part of check_invariants().';
+comment on function proverq_private.broken_partitions() is 'Partitions that contradict themselves, their job or their prover. Part of check_invariants().';
 
 -- Timing, failures and deliveries are pruned by age, and may outlive their job: what is missing proves little, what is there must
 -- fit. A crash of the server may undo a claim (claim_from()); the next one then has the same number of attempt, and what the workers
 -- of the first did stays in timing. Only what was recorded with the outcome (step 90) is surely the attempt's. A delivery is missed only in the first hour after its job's end.
-create or replace function proverq.broken_records()
+create or replace function proverq_private.broken_records()
 returns table (invariant text, job_seq bigint, partition_idx int, detail text)
 language sql stable
-set search_path = pg_catalog, proverq, pg_temp
+set search_path = pg_catalog, pg_temp
 as $$
     select i.name, t.job_seq, t.partition_idx,
            format('timing has attempt %s, recorded %s time(s), by prover(s) %s to %s; the partition''s last attempt is %s by prover %s, it is %s',
@@ -135,14 +135,14 @@ as $$
     from (
         select t.job_seq, t.partition_idx, t.attempt, count(*) filter (where t.step = 90) as recorded,
                min(t.prover_id) filter (where t.step = 90) as first_prover, max(t.prover_id) filter (where t.step = 90) as last_prover
-        from timing t
+        from proverq.timing t
         where t.job_seq is not null
         group by t.job_seq, t.partition_idx, t.attempt
     ) t
-    join job j on j.job_seq = t.job_seq
-    left join partition p on p.job_seq = t.job_seq and p.partition_idx = t.partition_idx
+    join proverq.job j on j.job_seq = t.job_seq
+    left join proverq.partition p on p.job_seq = t.job_seq and p.partition_idx = t.partition_idx
     cross join lateral (values
-        ('timing belongs to an attempt', (p.job_seq is null and is_being_deleted(j.finished_at, j.partitions, j.present) is not true) or t.attempt < 1 or (t.recorded > 0 and t.attempt > p.attempt)),
+        ('timing belongs to an attempt', (p.job_seq is null and proverq_private.is_being_deleted(j.finished_at, j.partitions, j.present) is not true) or t.attempt < 1 or (t.recorded > 0 and t.attempt > p.attempt)),
         ('an attempt is recorded once, by its prover', t.recorded > 1 or (t.attempt = p.attempt and t.first_prover <> p.prover_id))
     ) i (name, is_broken)
     where i.is_broken
@@ -150,42 +150,42 @@ as $$
     select 'a failure belongs to an attempt and a run', f.job_seq, f.partition_idx,
            format('attempt %s in run %s failed (%s); the partition''s last attempt is %s, the job''s run %s', f.attempt, f.run, f.code,
                   coalesce(p.attempt::text, 'NULL'), j.run)
-    from failure f
-    join job j on j.job_seq = f.job_seq
-    left join partition p on p.job_seq = f.job_seq and p.partition_idx = f.partition_idx
-    where (p.job_seq is null and is_being_deleted(j.finished_at, j.partitions, j.present) is not true) or f.attempt not between 1 and p.attempt or f.run > j.run
+    from proverq_private.failure f
+    join proverq.job j on j.job_seq = f.job_seq
+    left join proverq.partition p on p.job_seq = f.job_seq and p.partition_idx = f.partition_idx
+    where (p.job_seq is null and proverq_private.is_being_deleted(j.finished_at, j.partitions, j.present) is not true) or f.attempt not between 1 and p.attempt or f.run > j.run
     union all
     select 'failures and losses are counted', f.job_seq, f.partition_idx,
            format('run %s has %s failure(s) and %s loss(es) on record; counted are %s and %s', f.run, f.spent, f.lost, p.failures, p.losses)
     from (
         select f.job_seq, f.partition_idx, f.run, count(*) filter (where f.spent) as spent, count(*) filter (where f.code = 'lost') as lost
-        from failure f
+        from proverq_private.failure f
         group by f.job_seq, f.partition_idx, f.run
     ) f
-    join job j on j.job_seq = f.job_seq and j.run = f.run
-    join partition p on p.job_seq = f.job_seq and p.partition_idx = f.partition_idx
+    join proverq.job j on j.job_seq = f.job_seq and j.run = f.run
+    join proverq.partition p on p.job_seq = f.job_seq and p.partition_idx = f.partition_idx
     where f.spent > p.failures or f.lost > p.losses
     union all
     select 'a delivery says what has happened', d.job_seq, null,
            format('%s in run %s is %s after %s attempt(s); the job is %s in run %s', d.event, d.run, d.state, d.attempts, j.state, j.run)
-    from webhook_delivery d
-    join job j on j.job_seq = d.job_seq
+    from proverq_private.webhook_delivery d
+    join proverq.job j on j.job_seq = d.job_seq
     where d.event like 'proverq.job.%'
       and (d.run > j.run or (d.run = j.run and d.event <> 'proverq.job.' || j.state) or (d.state = 'delivered' and (d.attempts = 0 or d.delivered_at is null)))
     union all
     select 'a run ends once', d.job_seq, null, format('run %s has the events %s', d.run, string_agg(d.event, ', ' order by d.event))
-    from webhook_delivery d
+    from proverq_private.webhook_delivery d
     where d.event like 'proverq.job.%'
     group by d.job_seq, d.run
     having count(distinct d.event) > 1
     union all
     select 'a job that has ended told its webhook endpoint', j.job_seq, null, format('there is no delivery of run %s to endpoint %s', j.run, j.endpoint_id)
-    from job j
+    from proverq.job j
     where j.endpoint_id is not null and j.finished_at > clock_timestamp() - interval '1 hour'
-      and not exists (select from webhook_delivery d where d.job_seq = j.job_seq and d.run = j.run and d.event = 'proverq.job.' || j.state)
+      and not exists (select from proverq_private.webhook_delivery d where d.job_seq = j.job_seq and d.run = j.run and d.event = 'proverq.job.' || j.state)
     union all
     select 'only a running prover is idle', null, null, format('prover %s is %s', r.prover_id, r.state)
-    from prover r
+    from proverq_private.prover r
     where r.idle and r.state <> 'running'
 $$;
-comment on function proverq.broken_records() is 'Timing, failures, deliveries and provers that contradict the jobs. Part of check_invariants().';
+comment on function proverq_private.broken_records() is 'Timing, failures, deliveries and provers that contradict the jobs. Part of check_invariants().';

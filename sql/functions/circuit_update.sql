@@ -1,7 +1,7 @@
 -- A proof's circuit must stay what it was.
-create or replace function proverq.circuit_update() returns trigger
+create or replace function proverq_private.circuit_update() returns trigger
 language plpgsql
-set search_path = pg_catalog, proverq, pg_temp
+set search_path = pg_catalog, pg_temp
 as $$
 begin
     if (to_jsonb(new) - 'removed_at') is distinct from (to_jsonb(old) - 'removed_at') then
@@ -12,7 +12,7 @@ begin
     return new;
 end
 $$;
-comment on function proverq.circuit_update() is 'Trigger: of a circuit version only removed_at can change.';
+comment on function proverq_private.circuit_update() is 'Trigger: of a circuit version only removed_at can change.';
 
 create or replace trigger circuit_update before update on proverq.circuit
-    for each row execute function proverq.circuit_update();
+    for each row execute function proverq_private.circuit_update();

@@ -17,13 +17,14 @@
 --
 -- Paused circuits are left out before anything is read. A partition that failed on this device is passed by for a while when
 -- there are other devices; few are, so reading past them costs little.
-create or replace function proverq.claim_from(
+create or replace function proverq_private.claim(
     prover int, circuits bigint[], lease_ms int, max_rows int,
-    bound_circuits bigint[], bound_priorities int[], bound_jobs bigint[], bound_partitions int[])
+    bound_circuits bigint[] default '{}', bound_priorities int[] default '{}', bound_jobs bigint[] default '{}',
+    bound_partitions int[] default '{}')
 returns table (job_seq bigint, partition_idx int, attempt int, token uuid, circuit_id bigint, keep_inputs bool,
                witness bytea, witness_path text, inputs text, priority int)
 language plpgsql security definer
-set search_path = pg_catalog, proverq, pg_temp
+set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 set plan_cache_mode = force_generic_plan
 as $$
@@ -39,8 +40,8 @@ begin
         raise invalid_parameter_value using message = 'claim needs a lease and a number of rows above 0';
     end if;
     perform set_config('synchronous_commit', 'off', true);
-    if exists (select from paused) then
-        circuits := unpaused(circuits);
+    if exists (select from proverq_private.paused) then
+        circuits := proverq_private.unpaused(circuits);
     end if;
     loop
         if cardinality(bound_circuits) = 0 then
@@ -50,7 +51,7 @@ begin
                 from (select distinct unnest(circuits)) c (id)
                 cross join lateral (
                     select p.priority, p.job_seq, p.partition_idx
-                    from partition p
+                    from proverq.partition p
                     where p.state = 'ready' and p.circuit_id = c.id
                     order by p.priority desc, p.job_seq, p.partition_idx
                     limit depth
@@ -75,7 +76,7 @@ begin
                 from span s
                 cross join lateral (
                     select p.priority, p.job_seq, p.partition_idx
-                    from partition p
+                    from proverq.partition p
                     where p.state = 'ready' and p.circuit_id = s.circuit_id and p.priority > s.low and p.priority < s.high
                     order by p.priority desc, p.job_seq, p.partition_idx
                     limit depth
@@ -85,7 +86,7 @@ begin
                 from bound b
                 cross join lateral (
                     select p.priority, p.job_seq, p.partition_idx
-                    from partition p
+                    from proverq.partition p
                     where p.state = 'ready' and p.circuit_id = b.circuit_id and p.priority = b.priority
                       and (p.job_seq, p.partition_idx) > (b.job_seq, b.partition_idx)
                     order by p.priority desc, p.job_seq, p.partition_idx
@@ -104,15 +105,15 @@ begin
             with locked as materialized (
                 select p.job_seq, p.partition_idx
                 from unnest(jobs, partitions) with ordinality h (job_seq, partition_idx, i)
-                join partition p on p.job_seq = h.job_seq and p.partition_idx = h.partition_idx
+                join proverq.partition p on p.job_seq = h.job_seq and p.partition_idx = h.partition_idx
                 where p.state::text = 'ready'
                   and (p.avoid_until is null or p.avoid_until <= clock_timestamp()
-                       or not avoids(p.prover_id, p.error_code, prover, p.circuit_id))
+                       or not proverq_private.avoids(p.prover_id, p.error_code, prover, p.circuit_id))
                 order by h.i
                 limit max_rows - claimed
                 for no key update of p skip locked
             ), leased as (
-                update partition p
+                update proverq.partition p
                 set state = 'leased', avoid_until = null, attempt = p.attempt + 1, token = gen_random_uuid(), prover_id = prover,
                     lease_until = clock_timestamp() + lease_ms * interval '1 ms'
                 from locked l
@@ -120,9 +121,9 @@ begin
                 returning p.*
             )
             select p.job_seq, p.partition_idx, p.attempt, p.token, p.circuit_id, j.keep_inputs, p.witness, p.witness_path,
-                   inputs_text(p.inputs), p.priority
+                   proverq_private.inputs_text(p.inputs), p.priority
             from leased p
-            join job j on j.job_seq = p.job_seq
+            join proverq.job j on j.job_seq = p.job_seq
             order by p.priority desc, p.job_seq, p.partition_idx;
         get diagnostics n = row_count;
         claimed := claimed + n;
@@ -131,17 +132,5 @@ begin
     end loop;
 end
 $$;
-comment on function proverq.claim_from(int, bigint[], int, int, bigint[], int[], bigint[], int[]) is
+comment on function proverq_private.claim(int, bigint[], int, int, bigint[], int[], bigint[], int[]) is
     'Leases the first ready partitions, at most max_rows, of these circuits to a prover, in the order (priority desc, job_seq, partition_idx). Bounds are hints: of such a circuit and priority only what comes behind is seen.';
-
-create or replace function proverq.claim(prover int, circuits bigint[], lease_ms int, max_rows int)
-returns table (job_seq bigint, partition_idx int, attempt int, token uuid, circuit_id bigint, keep_inputs bool,
-               witness bytea, witness_path text, inputs text)
-language sql security definer
-set search_path = pg_catalog, proverq, pg_temp
-as $$
-    select c.job_seq, c.partition_idx, c.attempt, c.token, c.circuit_id, c.keep_inputs, c.witness, c.witness_path, c.inputs
-    from claim_from(prover, circuits, lease_ms, max_rows, '{}', '{}', '{}', '{}') c
-$$;
-comment on function proverq.claim(int, bigint[], int, int) is
-    'The same without bounds, for provers that do not know them.';

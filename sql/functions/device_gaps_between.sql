@@ -10,15 +10,15 @@ create or replace function proverq.device_gaps_between(from_time timestamptz, to
 returns table (prover_id int, device text, started_at timestamptz, duration bigint, cause text,
                job_seq bigint, partition_idx int, attempt int, worker smallint)
 language sql stable
-set search_path = pg_catalog, proverq, pg_temp set jit = off
+set search_path = pg_catalog, pg_temp set jit = off
 as $$
     with known as materialized (
         select p.prover_id, p.device, greatest(from_time, p.started_at) as lo, least(to_time, p.activity_until) as hi
-        from prover p
+        from proverq_private.prover p
         where p.activity_until > from_time and p.started_at < to_time
     ), busy as (
         select a.prover_id, range_agg(tstzrange(a.started_at, a.started_at + a.duration * interval '1 us')) as times
-        from device_activity a
+        from proverq_private.device_activity a
         where a.recorded_at >= from_time - interval '1 minute' and a.recorded_at < to_time + interval '10 minutes'
           and a.started_at < to_time and a.duration > 0
         group by a.prover_id
@@ -31,7 +31,7 @@ as $$
     ), step_row as materialized (
         select t.prover_id, t.job_seq, t.partition_idx, t.attempt, t.worker, t.step, t.started_at as s,
                t.started_at + t.duration * interval '1 us' as e
-        from timing t
+        from proverq.timing t
         where t.recorded_at >= from_time - interval '1 minute' and t.recorded_at < to_time + interval '10 minutes'
           and t.job_seq is not null and t.step between 10 and 58 and t.step <> 47
     ), run as (
@@ -59,7 +59,7 @@ as $$
         from gap g
         join placed p on p.id = g.id
         left join numbered n on n.prover_id = g.prover_id and n.number = p.number
-        left join job j on j.job_seq = n.job_seq
+        left join proverq.job j on j.job_seq = n.job_seq
     ), piece as materialized (
         select o.id, r.step, greatest(o.s, r.s) as s, least(o.e, r.e) as e
         from owned o
@@ -71,9 +71,9 @@ as $$
         join owned o on o.id = p.id
         cross join lateral (
             select w.step, w.started_at as s, w.started_at + w.duration * interval '1 us' as e, w.job_seq, w.partition_idx, w.attempt
-            from timing w
+            from proverq.timing w
             where w.prover_id = o.prover_id and w.worker = o.worker and w.step between 41 and 47 and w.started_at < p.e
-              and w.started_at >= coalesce((select max(v.started_at) from timing v
+              and w.started_at >= coalesce((select max(v.started_at) from proverq.timing v
                                             where v.prover_id = o.prover_id and v.worker = o.worker and v.step between 41 and 48
                                               and v.started_at <= p.s), p.s)
         ) x
@@ -82,10 +82,10 @@ as $$
         select p.id, s.name as cause, p.s, p.e, o.job_seq, o.partition_idx, o.attempt
         from piece p
         join owned o on o.id = p.id
-        join step s on s.step = p.step
+        join proverq.step s on s.step = p.step
         where p.step <> 40
         union all
-        select w.id, s.name, w.s, w.e, w.job_seq, w.partition_idx, w.attempt from waited w join step s on s.step = w.step
+        select w.id, s.name, w.s, w.e, w.job_seq, w.partition_idx, w.attempt from waited w join proverq.step s on s.step = w.step
         union all
         select p.id, 'queue_wait', lower(m), upper(m), o.job_seq, o.partition_idx, o.attempt
         from piece p

@@ -3,25 +3,25 @@ create or replace function proverq.device_utilization_between(from_time timestam
 returns table (prover_id int, device text, bucket timestamptz, kernel_busy double precision, copy_busy double precision,
                span_busy double precision, worker_busy double precision)
 language sql stable
-set search_path = pg_catalog, proverq, pg_temp set jit = off
+set search_path = pg_catalog, pg_temp set jit = off
 as $$
     with known as materialized (
         select p.prover_id, p.device, greatest(from_time, p.started_at) as lo, least(to_time, p.activity_until) as hi
-        from prover p
+        from proverq_private.prover p
         where p.activity_until > from_time and p.started_at < to_time
     ), spans as (
         select a.prover_id, case a.kind when 'kernel' then 1 when 'copy' then 2 else 3 end as what,
                a.started_at as s, a.started_at + a.duration * interval '1 us' as e, a.busy / (1000.0 * nullif(a.duration, 0)) as weight
-        from device_activity a
+        from proverq_private.device_activity a
         where a.recorded_at >= from_time - interval '1 minute' and a.recorded_at < to_time + interval '10 minutes' and a.duration > 0
         union all
         select t.prover_id, 4, t.started_at, t.started_at + t.duration * interval '1 us', 1.0
-        from timing t
+        from proverq.timing t
         where t.recorded_at >= from_time - interval '1 minute' and t.recorded_at < to_time + interval '10 minutes'
           and t.step between 41 and 47 and t.duration > 0
     ), workers as (
         select t.prover_id, count(distinct t.worker) as n
-        from timing t
+        from proverq.timing t
         where t.recorded_at >= from_time - interval '1 minute' and t.recorded_at < to_time + interval '10 minutes' and t.step between 41 and 48
         group by t.prover_id
     ), pieces as (

@@ -1,14 +1,14 @@
 -- What a plain INSERT into proverq.job may say, and what it may not. A definer function, so that INSERT on the table is all
 -- that a user needs.
-create or replace function proverq.job_insert() returns trigger
+create or replace function proverq_private.job_insert() returns trigger
 language plpgsql security definer
-set search_path = pg_catalog, proverq, pg_temp
+set search_path = pg_catalog, pg_temp
 as $$
 declare
-    endpoint webhook_endpoint;
+    endpoint proverq_private.webhook_endpoint;
 begin
     select c.circuit_id into new.circuit_id
-    from circuit c
+    from proverq.circuit c
     where c.name = new.circuit and c.removed_at is null
     order by c.version desc
     limit 1;
@@ -16,7 +16,7 @@ begin
         raise undefined_object using
             message = format('there is no circuit %s', coalesce(quote_ident(new.circuit), 'NULL')),
             detail = coalesce('There are: ' || (select string_agg(n.name, ', ' order by n.name) from (
-                         select distinct c.name from circuit c where c.removed_at is null order by c.name limit 10) n) || '.',
+                         select distinct c.name from proverq.circuit c where c.removed_at is null order by c.name limit 10) n) || '.',
                          'There are no circuits yet.'),
             hint = 'Add one with: proverq circuit add NAME KEY.zkey';
     end if;
@@ -31,7 +31,7 @@ begin
             hint = 'Give not_before a date and time, or leave it out.';
     end if;
     if new.webhook is not null then
-        endpoint := webhook_endpoint_for(new.webhook);
+        endpoint := proverq_private.webhook_endpoint_for(new.webhook);
     end if;
     new.endpoint_id := endpoint.endpoint_id;
     new.submitter := session_user;
@@ -50,8 +50,8 @@ begin
     return new;
 end
 $$;
-comment on function proverq.job_insert() is
+comment on function proverq_private.job_insert() is
     'Trigger: pins the circuit''s newest version and the webhook endpoint, and sets what is not the user''s to say.';
 
 create or replace trigger job_insert before insert on proverq.job
-    for each row execute function proverq.job_insert();
+    for each row execute function proverq_private.job_insert();

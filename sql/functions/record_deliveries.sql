@@ -1,14 +1,14 @@
 -- Locks endpoints, by number, before deliveries.
 
-create or replace function proverq.delivery_failed(endpoint_id int, status int, retry_after_s int, error text, is_gone bool) returns bool
+create or replace function proverq_private.delivery_failed(endpoint_id int, status int, retry_after_s int, error text, is_gone bool) returns bool
 language plpgsql
-set search_path = pg_catalog, proverq, pg_temp
+set search_path = pg_catalog, pg_temp
 as $$
 declare
-    e webhook_endpoint;
+    e proverq_private.webhook_endpoint;
     rest double precision := 0;
 begin
-    update webhook_endpoint w
+    update proverq_private.webhook_endpoint w
     set failures = w.failures + 1, failing_since = coalesce(w.failing_since, clock_timestamp()), last_error = left(error, 500)
     where w.endpoint_id = delivery_failed.endpoint_id
     returning * into e;
@@ -19,12 +19,12 @@ begin
         rest := greatest(rest, 5, least(coalesce(retry_after_s, 0), 3600));
     end if;
     if rest > 0 then
-        update webhook_endpoint w
+        update proverq_private.webhook_endpoint w
         set rests_until = greatest(w.rests_until, clock_timestamp() + rest * (1 + 0.2 * random()) * interval '1 second')
         where w.endpoint_id = e.endpoint_id;
     end if;
     if e.disabled_at is null and (is_gone or e.failing_since < clock_timestamp() - interval '5 days') then
-        perform disable_endpoint(e.endpoint_id, case when is_gone then 'it answered 410 Gone'
+        perform proverq_private.disable_endpoint(e.endpoint_id, case when is_gone then 'it answered 410 Gone'
             else format('%s attempts in %s have failed, the last with: %s', e.failures,
                         date_trunc('hour', clock_timestamp() - e.failing_since), left(error, 200)) end);
         return true;
@@ -32,12 +32,12 @@ begin
     return e.disabled_at is not null;
 end
 $$;
-comment on function proverq.delivery_failed(int, int, int, text, bool) is
+comment on function proverq_private.delivery_failed(int, int, int, text, bool) is
     'What a failed attempt means for its endpoint: it rests after three in a row or when it asks for that, and is disabled on 410 or after 5 days. Gives whether it is disabled. Part of record_deliveries().';
 
-create or replace function proverq.record_deliveries(results jsonb) returns table (delivery_id uuid, outcome text)
+create or replace function proverq_private.record_deliveries(results jsonb) returns table (delivery_id uuid, outcome text)
 language plpgsql security definer
-set search_path = pg_catalog, proverq, pg_temp
+set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
@@ -45,14 +45,14 @@ declare
     pauses constant int[] := '{5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400}';
     kept_attempts constant int := 20;
     r record;
-    d webhook_delivery;
+    d proverq_private.webhook_delivery;
     pause double precision;
 begin
-    perform from webhook_endpoint e
-    where e.endpoint_id in (select w.endpoint_id from webhook_delivery w
+    perform from proverq_private.webhook_endpoint e
+    where e.endpoint_id in (select w.endpoint_id from proverq_private.webhook_delivery w
                             where w.delivery_id in (select x.delivery from jsonb_to_recordset(results) x (delivery uuid)))
       and (e.failures > 0 or exists (select from jsonb_to_recordset(results) x (delivery uuid, status int)
-                                     join webhook_delivery w on w.delivery_id = x.delivery
+                                     join proverq_private.webhook_delivery w on w.delivery_id = x.delivery
                                      where w.endpoint_id = e.endpoint_id and x.status is distinct from 200))
     order by e.endpoint_id
     for no key update;
@@ -62,7 +62,7 @@ begin
             dns_us bigint, connect_us bigint, tls_us bigint, first_byte_us bigint, total_us bigint, answer text)
         order by x.delivery
     loop
-        update webhook_delivery w
+        update proverq_private.webhook_delivery w
         set token = null, last_status = r.status, last_error = left(r.error, 2000)
         where w.delivery_id = r.delivery and w.token = r.token and w.state = 'pending'
         returning * into d;
@@ -72,22 +72,22 @@ begin
             return next;
             continue;
         end if;
-        insert into webhook_attempt as a (delivery_id, attempt, status, curl_code, error, peer, dns_us, connect_us, tls_us, first_byte_us, total_us, answer)
+        insert into proverq_private.webhook_attempt as a (delivery_id, attempt, status, curl_code, error, peer, dns_us, connect_us, tls_us, first_byte_us, total_us, answer)
         values (d.delivery_id, d.attempts, r.status, r.curl_code, left(r.error, 2000), r.peer, r.dns_us, r.connect_us, r.tls_us,
                 r.first_byte_us, r.total_us, left(r.answer, 500))
         on conflict do nothing;
-        delete from webhook_attempt a where a.delivery_id = d.delivery_id and a.attempt <= d.attempts - kept_attempts;
+        delete from proverq_private.webhook_attempt a where a.delivery_id = d.delivery_id and a.attempt <= d.attempts - kept_attempts;
         if r.status between 200 and 299 then
-            update webhook_delivery w
+            update proverq_private.webhook_delivery w
             set state = 'delivered', next_attempt_at = null, delivered_at = clock_timestamp()
             where w.delivery_id = d.delivery_id;
-            update webhook_endpoint e
+            update proverq_private.webhook_endpoint e
             set failures = 0, failing_since = null, rests_until = null
             where e.endpoint_id = d.endpoint_id and e.failures > 0;
             outcome := 'delivered';
         -- A URL that a job named says nothing of a shared endpoint, which others use too, and cannot be gone for it.
-        elsif (d.url is null or not (select e.shared from webhook_endpoint e where e.endpoint_id = d.endpoint_id))
-            and delivery_failed(d.endpoint_id, r.status, r.retry_after_s, r.error, r.status = 410 and d.url is null) then
+        elsif (d.url is null or not (select e.shared from proverq_private.webhook_endpoint e where e.endpoint_id = d.endpoint_id))
+            and proverq_private.delivery_failed(d.endpoint_id, r.status, r.retry_after_s, r.error, r.status = 410 and d.url is null) then
             outcome := 'disabled';
         elsif d.attempts - d.attempts_before > cardinality(pauses) or r.status = 410 then
             outcome := 'failed';
@@ -95,7 +95,7 @@ begin
             outcome := 'retry';
         end if;
         if outcome in ('disabled', 'failed') then
-            update webhook_delivery w
+            update proverq_private.webhook_delivery w
             set state = 'failed', next_attempt_at = null, last_error = left(r.error, 2000)
             where w.delivery_id = d.delivery_id;
         elsif outcome = 'retry' then
@@ -103,7 +103,7 @@ begin
             if r.status in (429, 502, 503, 504) then
                 pause := greatest(pause, 60); -- it asks to be left alone
             end if;
-            update webhook_delivery w
+            update proverq_private.webhook_delivery w
             set next_attempt_at = clock_timestamp() + pause * (1 + 0.2 * random()) * interval '1 second'
             where w.delivery_id = d.delivery_id;
         end if;
@@ -111,5 +111,5 @@ begin
     end loop;
 end
 $$;
-comment on function proverq.record_deliveries(jsonb) is
+comment on function proverq_private.record_deliveries(jsonb) is
     'Records what came of webhook attempts, an array of objects: ''delivered'' on 2xx, ''disabled'' on 410 or after 5 days of failures, ''retry'' by the schedule 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h, 24 h (or Retry-After), then ''failed''; ''stale'': the delivery was taken away.';

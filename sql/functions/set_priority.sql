@@ -1,10 +1,10 @@
 -- What is leased keeps its place, since it has been claimed; if it comes back to wait, it takes the job's priority then.
 create or replace function proverq.set_priority(job bigint, priority int) returns int
 language plpgsql security definer
-set search_path = pg_catalog, proverq, pg_temp
+set search_path = pg_catalog, pg_temp
 as $$
 declare
-    j constant job := lock_job(job);
+    j constant proverq.job := proverq_private.lock_job(job);
     moved int;
 begin
     if priority is null then
@@ -17,9 +17,9 @@ begin
     end if;
     -- A session in REPEATABLE READ takes for leased what came back to wait since its start; the lock is an error then, and it tries
     -- again, where the update below would pass it by.
-    perform from partition p where p.job_seq = j.job_seq and p.state::text = 'leased' order by p.partition_idx for no key update;
-    update job set priority = set_priority.priority where job.job_seq = j.job_seq;
-    update partition p
+    perform from proverq.partition p where p.job_seq = j.job_seq and p.state::text = 'leased' order by p.partition_idx for no key update;
+    update proverq.job set priority = set_priority.priority where job.job_seq = j.job_seq;
+    update proverq.partition p
     set priority = set_priority.priority
     where p.job_seq = j.job_seq and p.state::text in ('held', 'ready');
     get diagnostics moved = row_count;

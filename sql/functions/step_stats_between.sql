@@ -3,14 +3,14 @@ create or replace function proverq.step_stats_between(from_time timestamptz, to_
 returns table (step text, circuit text, device text, count bigint, p50 bigint, p95 bigint, p99 bigint, max bigint, total bigint,
                window_start timestamptz, window_end timestamptz)
 language sql stable
-set search_path = pg_catalog, proverq, pg_temp set jit = off
+set search_path = pg_catalog, pg_temp set jit = off
 as $$
     select coalesce(s.name, t.step::text), j.circuit, t.device, count(*),
            percentile_disc(0.5) within group (order by t.duration), percentile_disc(0.95) within group (order by t.duration),
            percentile_disc(0.99) within group (order by t.duration), max(t.duration), sum(t.duration)::bigint, from_time, to_time
-    from timing t
-    left join step s on s.step = t.step
-    left join job j on j.job_seq = t.job_seq
+    from proverq.timing t
+    left join proverq.step s on s.step = t.step
+    left join proverq.job j on j.job_seq = t.job_seq
     where t.recorded_at >= from_time - interval '1 minute' and t.recorded_at < to_time + interval '10 minutes'
       and t.started_at >= from_time and t.started_at < to_time
     group by t.step, s.name, j.circuit, t.device

@@ -1,5 +1,5 @@
 create or replace view proverq.alerts with (security_invoker = true) as
-select * from proverq.current_alerts();
+select * from proverq_private.current_alerts();
 comment on view proverq.alerts is 'What an operator should look at, the worst first; no row: all is well. When each is raised: select * from proverq.alert_limit;';
 comment on column proverq.alerts.severity is 'critical (work stands still), warning, info.';
 comment on column proverq.alerts.alert is 'One of proverq.alert_limit.';

@@ -1,5 +1,5 @@
 create or replace view proverq.deliveries with (security_invoker = true) as
-select proverq.webhook_id(d.delivery_id) as webhook_id, e.name as endpoint, coalesce(d.url, e.url) as url, d.job_seq, d.run, d.event,
+select proverq_private.webhook_id(d.delivery_id) as webhook_id, e.name as endpoint, coalesce(d.url, e.url) as url, d.job_seq, d.run, d.event,
        d.state, d.attempts, d.next_attempt_at, d.last_status, d.last_error, d.created_at, d.delivered_at,
        case when d.state <> 'pending' then null
             when d.token is not null and d.next_attempt_at > clock_timestamp() then 'the answer to attempt ' || d.attempts
@@ -11,11 +11,11 @@ select proverq.webhook_id(d.delivery_id) as webhook_id, e.name as endpoint, coal
             when e.failures >= 3 then format('its endpoint, which is tried with one delivery at a time after %s failures: %s', e.failures, e.last_error)
             when u.n > 0 then format('its endpoint, to which %s are under way', u.n)
             else 'a finalizer' end as waits_for
-from proverq.webhook_delivery d
-join proverq.webhook_endpoint e using (endpoint_id)
+from proverq_private.webhook_delivery d
+join proverq_private.webhook_endpoint e using (endpoint_id)
 cross join lateral (
     select count(*) as n
-    from proverq.webhook_delivery o
+    from proverq_private.webhook_delivery o
     where d.state = 'pending' and o.endpoint_id = d.endpoint_id and o.token is not null and o.next_attempt_at > clock_timestamp()
 ) u;
 comment on view proverq.deliveries is 'Every webhook, what came of it, and what it waits for.';

@@ -4,13 +4,13 @@ select t.job_seq, t.partition_idx, t.attempt, coalesce(s.name, t.step::text) as 
 from proverq.timing t
 left join proverq.step s using (step)
 left join proverq.job j using (job_seq)
-left join proverq.prover p using (prover_id)
+left join proverq_private.prover p using (prover_id)
 union all
 select t.job_seq, t.partition_idx, t.attempt, 'unclaimed', true, p.host, t.device, t.worker,
        j.ready_at, 0, greatest(0, (extract(epoch from t.started_at - j.ready_at) * 1000000)::bigint), 'the partition is ready and no prover has claimed it'
 from proverq.timing t
 join proverq.job j using (job_seq)
-left join proverq.prover p using (prover_id)
+left join proverq_private.prover p using (prover_id)
 where t.step = 10 and t.attempt = 1;
 comment on view proverq.job_timeline is 'All that happened to a job''s partitions, waiting told apart from running: select * from proverq.job_timeline where job_seq = JOB order by partition_idx, started_at;';
 comment on column proverq.job_timeline.attempt is 'From 1; each claim counts.';

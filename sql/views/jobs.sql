@@ -5,7 +5,7 @@ select j.job_seq, j.circuit, c.version,
        j.partitions, j.partitions - j.remaining as proved, p.failed, p.leased, j.priority, j.submitter, j.request_id,
        date_trunc('milliseconds', clock_timestamp() - j.created_at) as age,
        date_trunc('milliseconds', coalesce(j.finished_at, clock_timestamp()) - j.ready_at) as duration,
-       j.error, j.run, j.not_before, j.finished_at is null and exists (select from proverq.paused x where x.circuit in ('*', j.circuit)) as paused
+       j.error, j.run, j.not_before, j.finished_at is null and exists (select from proverq_private.paused x where x.circuit in ('*', j.circuit)) as paused
 from proverq.job j
 join proverq.circuit c using (circuit_id)
 cross join lateral (

@@ -24,12 +24,11 @@
 
 enum { TIMED_STEPS = 8, BATCH = 64, IN_HAND_MAX = 256, LEASE_MS = 60000, PROVERS_MAX = 64 };
 
-static const struct db_statement complete = {"complete", "liujjxSSZL", "b"};
-static const struct db_statement complete_many = {"complete_many", "LIUJJXISSZL", "i"};
+static const struct db_statement complete = {"complete", "LIUJJXISSZL", "i"};
 static const struct db_statement prover_register = {"prover_register", "utittt", "i"};
 static const struct db_statement prover_idle = {"prover_idle", "ib", ""};
-static const struct db_statement *const statements[] = {
-    &claims_statement, &complete, &complete_many, &prover_register, &prover_idle};
+static const struct db_statement *const statements[] = {&claims_statement, &complete,
+                                                        &prover_register, &prover_idle};
 
 static char *proof, *publics; /* as snarkjs writes them */
 
@@ -162,24 +161,7 @@ static void fill_steps(struct steps *out, int n) {
     }
 }
 
-static void record_one(struct db *db, const struct item *item) {
-    struct db_result *result;
-    struct error error;
-    struct steps s;
-    fill_steps(&s, 1);
-    if (db_run(db, &complete,
-               DB_PARAMS(db_int(item->job), db_int(item->partition), db_uuid(&item->token),
-                         db_text(proof), db_text(publics), db_null(),
-                         db_int2_array(s.steps, TIMED_STEPS), db_int2_array(s.workers, TIMED_STEPS),
-                         db_time_array(s.started_us, TIMED_STEPS),
-                         db_int8_array(s.durations_us, TIMED_STEPS)),
-               &result, &error) != ERR_NONE)
-        die("complete", &error);
-    if (!db_get_bool(result, 0, 0)) die("a result was refused", NULL);
-    db_free(result);
-}
-
-static void record_many(struct db *db, const struct item *items, int n) {
+static void record(struct db *db, const struct item *items, int n) {
     int64_t jobs[BATCH];
     int32_t partitions[BATCH], first[BATCH];
     struct uuid tokens[BATCH];
@@ -198,7 +180,7 @@ static void record_many(struct db *db, const struct item *items, int n) {
         all_publics[i] = (struct db_item){publics, strlen(publics)};
         compressed[i] = (struct db_item){NULL, 0};
     }
-    if (db_run(db, &complete_many,
+    if (db_run(db, &complete,
                DB_PARAMS(db_int8_array(jobs, count), db_int4_array(partitions, count),
                          db_uuid_array(tokens, count), db_item_array(proofs, count),
                          db_item_array(all_publics, count), db_item_array(compressed, count),
@@ -206,7 +188,7 @@ static void record_many(struct db *db, const struct item *items, int n) {
                          db_int2_array(s.workers, timed), db_time_array(s.started_us, timed),
                          db_int8_array(s.durations_us, timed)),
                &result, &error) != ERR_NONE)
-        die("complete_many", &error);
+        die("complete", &error);
     if (db_rows(result) != n) die("results were refused", NULL);
     db_free(result);
 }
@@ -226,10 +208,7 @@ static void *record_main(void *arg) {
         memmove(prover->queued, prover->queued + n, (size_t)prover->n_queued * sizeof *items);
         pthread_mutex_unlock(&prover->mutex);
         if (n == 0) return NULL;
-        if (n == 1)
-            record_one(prover->record_db, items);
-        else
-            record_many(prover->record_db, items, n);
+        record(prover->record_db, items, n);
         pthread_mutex_lock(&prover->mutex);
         prover->proved += n;
         prover->in_hand -= n;
@@ -277,7 +256,7 @@ static void *drain_main(void *arg) {
         return NULL;
     }
     for (; claim_rows(prover, 1, &item) > 0; prover->proved++)
-        record_one(prover->db, &item);
+        record(prover->db, &item, 1);
     return NULL;
 }
 
@@ -339,7 +318,7 @@ static void *wait_main(void *arg) {
         if (claim_rows(prover, 1, &item) > 0) {
             atomic_store(&claimed_ns, monotonic_ns());
             if (is_idle) publish_idle(prover, is_idle = false);
-            record_one(prover->db, &item);
+            record(prover->db, &item, 1);
         } else if (!is_idle) {
             publish_idle(prover, is_idle = true);
         } else if (db_wait(prover->listen_db, -1, 1000, &wake, &error) != ERR_NONE) {

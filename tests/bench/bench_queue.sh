@@ -49,7 +49,7 @@ export PROVERQ_DATABASE DATABASE_URL=$PROVERQ_DATABASE PGOPTIONS='-c client_min_
 sql() { psql -X -q -A -t -v ON_ERROR_STOP=1 "$PROVERQ_DATABASE" "$@"; }
 
 "$proverq" migrate up >/dev/null || stop "the schema cannot be made"
-sql -c "insert into proverq.artefact (sha256, kind, bytes, path) values (sha256('z'), 'zkey', 1, 'z')" \
+sql -c "insert into proverq_private.artefact (sha256, kind, bytes, path) values (sha256('z'), 'zkey', 1, 'z')" \
     -c "insert into proverq.circuit (name, version, sha256, curve, n_vars, n_public, log_domain, zkey, vkey)
         values ('bench', 1, sha256('c'), 'bn128', 2, 1, 1, sha256('z'), '{}')" || stop "no circuit"
 
@@ -63,7 +63,7 @@ load() {
         -c 'alter table proverq.job enable trigger user' -c 'alter table proverq.partition enable trigger user' || stop "no rows"
     sql -c 'analyze proverq.partition, proverq.job'
 }
-empty() { sql -c 'truncate proverq.job, proverq.partition, proverq.timing, proverq.prover cascade' -c checkpoint 2>/dev/null; }
+empty() { sql -c 'truncate proverq.job, proverq.partition, proverq.timing, proverq_private.prover cascade' -c checkpoint 2>/dev/null; }
 
 # --- rates ---
 

@@ -36,10 +36,10 @@ begin
     select * into s from shape;
     for i in 1..400 loop
         t := clock_timestamp();
-        perform proverq.record_timing(1, 0, 1, 1, s.steps, s.workers, s.started, s.durations);
+        perform proverq_private.record_timing(1, 0, 1, 1, s.steps, s.workers, s.started, s.durations);
         insert into took values (true, extract(epoch from clock_timestamp() - t) * 1e6);
         t := clock_timestamp();
-        perform proverq.record_timing(1, 0, 1, 1, '{}', '{}', '{}', '{}');
+        perform proverq_private.record_timing(1, 0, 1, 1, '{}', '{}', '{}', '{}');
         insert into took values (false, extract(epoch from clock_timestamp() - t) * 1e6);
     end loop;
 end

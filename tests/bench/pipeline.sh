@@ -93,7 +93,7 @@ run() {
     [ -z "$out" ] || cp "$work/$name.log" "$out/"
 }
 
-forget() { sql -c 'set client_min_messages = warning; truncate proverq.job, proverq.partition, proverq.timing, proverq.device_activity cascade'; }
+forget() { sql -c 'set client_min_messages = warning; truncate proverq.job, proverq.partition, proverq.timing, proverq_private.device_activity cascade'; }
 
 # One line of what the views say of the last run: proofs, rate, busy, worker-busy, gaps by cause.
 figures() {
@@ -105,7 +105,7 @@ figures() {
             select sum(a.busy / 1e9 * extract(epoch from least(a.started_at + a.duration * interval '1 us', w.b) - greatest(a.started_at, w.a))
                        / nullif(extract(epoch from a.duration * interval '1 us'), 0)) filter (where a.kind <> 'copy') as busy,
                    string_agg(distinct a.kind::text, ', ') filter (where a.kind <> 'copy') as kinds
-            from proverq.device_activity a, w where a.started_at < w.b and a.started_at + a.duration * interval '1 us' > w.a
+            from proverq_private.device_activity a, w where a.started_at < w.b and a.started_at + a.duration * interval '1 us' > w.a
         ), c as (
             select string_agg(format('%s %s %%', c.cause, round((100 * c.of_time)::numeric, 2)), ', ' order by c.total desc) as causes,
                    coalesce(sum(c.share) filter (where c.cause = 'other'), 0) as other

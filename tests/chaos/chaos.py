@@ -49,7 +49,7 @@ class Stage:
         self.timeline = self.cluster.timeline = Timeline(self.folder / "timeline")
         self.cluster.heal()
         session = self.session()
-        session.query("drop schema if exists proverq cascade")
+        session.query("drop schema if exists proverq, proverq_private cascade")
         environment = {"PROVERQ_DATABASE": self.cluster.conninfo}
         proverq = str(ROOT / "build/proverq")
         os.environ.update(environment)

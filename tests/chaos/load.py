@@ -159,7 +159,7 @@ class Users(threading.Thread):
                 self._ending.wait(self.rng.uniform(0.2, 1.5))
                 self.attempt(f"select proverq.resume({circuit})")
         for circuit in ("*", "factor", "factor381"):
-            self.session.patiently(f"delete from proverq.paused where circuit = '{circuit}'", 60)
+            self.session.patiently(f"delete from proverq_private.paused where circuit = '{circuit}'", 60)
 
 
 class Listener(threading.Thread):

@@ -28,13 +28,14 @@ def alter_functions(stage, *alterations):
     for name, pattern, replacement in alterations:
         altered = 0
         for (text,) in admin.query("select pg_get_functiondef(p.oid) from pg_proc p "
-                                   f"where p.pronamespace = 'proverq'::regnamespace and p.proname = '{name}'"):
+                                   "where p.pronamespace in ('proverq'::regnamespace, 'proverq_private'::regnamespace) "
+                                   f"and p.proname = '{name}'"):
             new, count = re.subn(pattern, replacement, text)
             if count:
                 admin.query(new)
                 altered += count
         if not altered:
-            raise Fault(f"proverq.{name}() has nothing like {pattern}")
+            raise Fault(f"{name}() has nothing like {pattern}")
     admin.close()
 
 
@@ -82,7 +83,7 @@ class Run:
 # No token check at completion ----------------------------------------------------------------------------------------
 
 def plant_token(stage):
-    alter_functions(stage, ("complete", r"and p\.token = complete\.token", ""), ("complete_many", r"and p\.token = r\.token", ""))
+    alter_functions(stage, ("complete", r"and p\.token = r\.token", ""))
 
 
 def run_token(stage, session, _):
@@ -94,7 +95,7 @@ def run_token(stage, session, _):
     run.enqueue(400)
     run.park.start()
     run.wait_for("count(distinct prover_id) = 2 from proverq.partition where state = 'proved'", 10)
-    run.wait_for("count(*) > 10 from proverq.partition join proverq.prover r using (prover_id) "
+    run.wait_for("count(*) > 10 from proverq.partition join proverq_private.prover r using (prover_id) "
                  f"where r.pid = {stopped.pid('prover')} and partition.state = 'leased'", 5)
     run.park.signal(stopped, "prover", signal.SIGSTOP)
     run.wait_for("count(*) > 0 from proverq.partition where state = 'proved' and losses > 0", 8)
@@ -105,9 +106,8 @@ def run_token(stage, session, _):
 # Double decrement of what remains ------------------------------------------------------------------------------------
 
 def plant_decrement(stage):
-    for name in ("complete", "complete_many"):
-        alter_functions(stage, (name, r"j\.remaining - (1|d\.n)\b", r"greatest(j.remaining - 2 * \1, 0)"),
-                        (name, r"j\.remaining = (1|d\.n)\b", r"j.remaining between 1 and 2 * \1"))
+    alter_functions(stage, ("complete", r"j\.remaining - d\.n\b", "greatest(j.remaining - 2 * d.n, 0)"),
+                    ("complete", r"j\.remaining = d\.n\b", "j.remaining between 1 and 2 * d.n"))
 
 
 def run_decrement(stage, session, _):

@@ -47,7 +47,7 @@ class Evidence:
             "select t.job_seq, t.partition_idx, t.attempt from proverq.timing t join proverq.step s using (step) where s.name = 'record'"))
         self.prover_ends = session.query(
             "select f.job_seq, f.partition_idx, f.prover_id, bool_or(r.seen_at > f.failed_at + interval '1 s') "
-            "from proverq.failure f join proverq.prover r using (prover_id) where f.code = 'lost' group by 1, 2, 3")
+            "from proverq_private.failure f join proverq_private.prover r using (prover_id) where f.code = 'lost' group by 1, 2, 3")
         self.invariants = session.query("select invariant, job_seq, partition_idx, detail from proverq.check_invariants()")
         self.lines = list(hosts.log_lines(folder))
         try:
@@ -261,13 +261,13 @@ def settle(session, seconds, note):
     while time.monotonic() < until:
         try:
             if time.monotonic() > hastened + 2:
-                session.query("update proverq.webhook_delivery set next_attempt_at = clock_timestamp() where state = 'pending' and "
+                session.query("update proverq_private.webhook_delivery set next_attempt_at = clock_timestamp() where state = 'pending' and "
                               "next_attempt_at > clock_timestamp() + case when token is null then interval '1 s' else interval '5 s' end")
-                session.query("update proverq.webhook_endpoint set rests_until = null where rests_until is not null")
+                session.query("update proverq_private.webhook_endpoint set rests_until = null where rests_until is not null")
                 session.query("notify proverq_finalize")
                 hastened = time.monotonic()
             waiting = session.query("select (select count(*) from proverq.job where finished_at is null), "
-                                    "(select count(*) from proverq.webhook_delivery where state = 'pending')")[0]
+                                    "(select count(*) from proverq_private.webhook_delivery where state = 'pending')")[0]
             if waiting == ("0", "0"):
                 return True
         except (pq.Lost, pq.Refused) as error:

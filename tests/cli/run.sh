@@ -23,7 +23,7 @@ silent() {
     is "$1" '' "$(cat "$2")"
 }
 
-commands=(serve prover finalizer 'migrate up' 'migrate down' 'migrate to' 'migrate plan' 'migrate status' 'migrate export' 'circuit add' 'circuit list' 'circuit show'
+commands=(serve prover finalizer 'migrate up' 'migrate down' 'migrate plan' 'migrate status' 'migrate export' 'circuit add' 'circuit list' 'circuit show'
     'circuit rm' listen prove verify vkey setup)
 
 echo "help and usage"

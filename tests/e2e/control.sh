@@ -69,7 +69,7 @@ cancelled_synthesis() {
     sql -c "select proverq.cancel($job)" >/dev/null
     other=$(enqueue merkle "$own/merkle/witness.wtns" 2)
     eventually "other jobs go on" 60 "select state = 'finished' from proverq.job where job_seq = $other"
-    is "the prover is the same" 1 "$(sql -c "select count(*) from proverq.prover where state = 'running'")"
+    is "the prover is the same" 1 "$(sql -c "select count(*) from proverq_private.prover where state = 'running'")"
     ends_well "the prover" prover
     end finalizer
 }
@@ -98,10 +98,10 @@ device_faults() {
     echo "-- device_faults"
     local job before
     touch "$work/fault"
-    before=$(sql -c "select coalesce(max(prover_id), 0) from proverq.prover")
+    before=$(sql -c "select coalesce(max(prover_id), 0) from proverq_private.prover")
     rm "$work/fault"
     PROVERQ_DEVICE_FAULT=$work/fault begin serve "$faults" serve --device "$device" --threads 1 --poll 200ms
-    eventually "a prover runs" 30 "select count(*) = 1 from proverq.prover where state = 'running' and prover_id > $before"
+    eventually "a prover runs" 30 "select count(*) = 1 from proverq_private.prover where state = 'running' and prover_id > $before"
     touch "$work/fault"
     job=$(enqueue merkle "$own/merkle/witness.wtns" 2)
     eventually "a device that fails again and again is in quarantine" 60 "
@@ -109,10 +109,10 @@ device_faults() {
     is "proverq.why says so" t "$(sql -c "select proverq.why($job) ~ '$device on .* is in quarantine'")"
     is "no retry was spent, and no partition lost" '0|0' "$(sql -c "select max(failures), max(losses) from proverq.partition where job_seq = $job")"
     is "every attempt's error is kept" t "$(sql -c "select bool_or(error_code = 'device_fault' and error ~ 'a fault that a test wants') from proverq.partition where job_seq = $job")"
-    is "the probe keeps provers away" 1 "$(sql -c "select count(*) from proverq.prover where prover_id > $before")"
+    is "the probe keeps provers away" 1 "$(sql -c "select count(*) from proverq_private.prover where prover_id > $before")"
     rm "$work/fault"
     eventually "when the device works again the job is finished" 60 "select state = 'finished' from proverq.job where job_seq = $job"
-    is "no device is in quarantine" 0 "$(sql -c 'select count(*) from proverq.device_quarantine')"
+    is "no device is in quarantine" 0 "$(sql -c 'select count(*) from proverq_private.device_quarantine')"
     is "no retry was spent" 0 "$(sql -c "select max(failures) from proverq.partition where job_seq = $job")"
     ends_well "the supervisor" serve
 }

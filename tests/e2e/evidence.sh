@@ -46,21 +46,21 @@ tiled() {
     is "rows without a job are idle time only" idle "$(sql -c "select string_agg(distinct step, ' ') from proverq.timings where job_seq is null")"
     is "the device was busy as long as the steps of the proofs say" t "$(sql -c "
         select abs(a.busy - t.busy) <= 0.002 * t.busy
-        from (select sum(busy) / 1000.0 as busy from proverq.device_activity where kind = 'cpu_span') a,
+        from (select sum(busy) / 1000.0 as busy from proverq_private.device_activity where kind = 'cpu_span') a,
              (select sum(duration) as busy from proverq.timing where step between 50 and 58) t")"
-    is "all of it is known when the prover has ended" t "$(sql -c "select activity_until > (select max(started_at) from proverq.timing) from proverq.prover order by prover_id desc limit 1")"
+    is "all of it is known when the prover has ended" t "$(sql -c "select activity_until > (select max(started_at) from proverq.timing) from proverq_private.prover order by prover_id desc limit 1")"
     is "gaps and busy time add up to the time" t "$(sql -c "
         select abs(extract(epoch from '$stop'::timestamptz - '$start') * 1e6 - (g.total + a.total)) <= 0.002 * extract(epoch from '$stop'::timestamptz - '$start') * 1e6
         from (select coalesce(sum(duration), 0) as total from proverq.device_gaps_between('$start', '$stop')) g,
              (select sum(extract(epoch from least(started_at + duration * interval '1 us', '$stop') - greatest(started_at, '$start')) * 1e6) as total
-              from proverq.device_activity where started_at < '$stop' and started_at + duration * interval '1 us' > '$start') a")"
+              from proverq_private.device_activity where started_at < '$stop' and started_at + duration * interval '1 us' > '$start') a")"
     is "nothing is unknown" t "$(sql -c "select coalesce(sum(share) filter (where cause = 'other'), 0) <= 0.005 from proverq.gap_causes")"
     is "a bucket is 0.2 s, and none is over the top" "1 00:00:00.2 t" "$(sql -F ' ' -c "
         select count(distinct step), min(step), bool_and(span_busy between 0 and 1 and worker_busy between 0 and 1 and kernel_busy is null)
         from (select *, coalesce(lead(bucket) over (order by bucket) - bucket, '0.2 s') as step from proverq.device_utilization) u")"
     is "utilization adds up to the busy time, edges left out" t "$(sql -c "
         select abs(u.busy - (select sum(extract(epoch from least(e, u.hi) - greatest(started_at, u.lo)))
-                             from (select *, started_at + duration * interval '1 us' as e from proverq.device_activity) a
+                             from (select *, started_at + duration * interval '1 us' as e from proverq_private.device_activity) a
                              where started_at < u.hi and e > u.lo)) < 0.002
         from (select sum(span_busy) * 0.2 as busy, min(bucket) as lo, max(bucket) + interval '0.2 s' as hi
               from (select *, row_number() over (order by bucket) as i, row_number() over (order by bucket desc) as j from proverq.device_utilization) b
@@ -127,7 +127,7 @@ drawn() {
         with w as (select to_timestamp(floor(extract(epoch from min(started_at)) * 1e6) / 1e6) as a, to_timestamp(ceil(extract(epoch from max(started_at + duration * interval '1 us')) * 1e6) / 1e6) as b
                    from proverq.job_timeline where job_seq = $job)
         select (select count(*) from proverq.timing where job_seq = $job)
-               + (select count(*) from proverq.device_activity d, w where d.started_at < w.b and d.started_at + d.duration * interval '1 us' >= w.a)
+               + (select count(*) from proverq_private.device_activity d, w where d.started_at < w.b and d.started_at + d.duration * interval '1 us' >= w.a)
                + (select count(*) from w, proverq.device_gaps_between(w.a, w.b))")
     ok "a job is drawn" "$script" --job "$job" --svg "$work/job.svg" --trace "$work/job.json"
     is "the picture is XML with a box for each span" "$want" "$(python3 -c "

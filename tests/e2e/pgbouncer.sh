@@ -48,7 +48,7 @@ INI
 start_latency() {
     local i job
     for ((i = 0; i < 10; i++)); do
-        until_true 20 sql -c "select bool_and(idle) from proverq.prover where state = 'running'"
+        until_true 20 sql -c "select bool_and(idle) from proverq_private.prover where state = 'running'"
         sleep 0.0$((RANDOM % 10))
         job=$(enqueue merkle "$own/merkle/witness.wtns" 1)
         until_true 60 sql -c "select state = 'finished' from proverq.job where job_seq = $job" || fail "job $job is finished"
@@ -74,7 +74,7 @@ all_proved() {
 }
 
 # Of all rows of provers: sessions tell at most once a second how many they made.
-prover_changes() { sleep 1.2 && sql -c "select n_tup_upd from pg_stat_user_tables where relid = 'proverq.prover'::regclass"; }
+prover_changes() { sleep 1.2 && sql -c "select n_tup_upd from pg_stat_user_tables where relid = 'proverq_private.prover'::regclass"; }
 
 listening() {
     echo "-- listening"

@@ -85,12 +85,12 @@ echo '-- a supervisor'
 begin_as the_host serve "$proverq" serve --device cpu --threads 1 --lease 10m --poll 200ms --webhook-http --webhook-allow 127.0.0.0/8
 job=$(as_user the_producer -f "$work/witness.sql")
 is 'a member of both roles serves' finished "$(as_user the_producer -c "select proverq.wait($job, '2 min')")"
-until_true 30 sql -c "select count(*) = 1 from proverq.prover where state = 'running'"
-victim=$(sql -c "select pid from proverq.prover where state = 'running'")
+until_true 30 sql -c "select count(*) = 1 from proverq_private.prover where state = 'running'"
+victim=$(sql -c "select pid from proverq_private.prover where state = 'running'")
 as_user the_operator -c "select proverq.set_priority($(as_user the_producer -c "select proverq.enqueue('factor', array_fill('{\"p\": 65521, \"q\": 49999}'::jsonb, array[200]))"), 5)" >/dev/null
 until_true 30 sql -c "select count(*) > 0 from proverq.partition where state = 'leased'"
 kill -9 "$victim"
-eventually 'a prover that is killed gives its leases back at once' 30 "select state = 'lost' from proverq.prover where pid = $victim"
+eventually 'a prover that is killed gives its leases back at once' 30 "select state = 'lost' from proverq_private.prover where pid = $victim"
 eventually 'and another goes on' 120 "select count(*) = 0 from proverq.job where finished_at is null"
 ends_well 'the supervisor' serve
 is 'nothing was denied to it' '' "$(grep -h 'permission denied' "$work/serve.log" | head -n 3)"

@@ -220,7 +220,7 @@ webhooks() {
     echo "-- webhooks"
     local job
     rm -f "$work/webhooks" "$work/receiver.log"
-    sql -c "delete from proverq.webhook_delivery; update proverq.job set endpoint_id = null; delete from proverq.webhook_endpoint"
+    sql -c "delete from proverq_private.webhook_delivery; update proverq.job set endpoint_id = null; delete from proverq_private.webhook_endpoint"
     begin_receiver 500
     "$proverq" circuit list | grep -q '^merkle ' || add_circuit merkle "$own/merkle/merkle.zkey"
     begin_finalizer --webhook-http --webhook-allow 127.0.0.0/8

@@ -224,7 +224,7 @@ hostile_program() {
 hostile() {
     echo "-- hostile"
     local job before calculators
-    before=$(sql -c "select count(*) from proverq.prover")
+    before=$(sql -c "select count(*) from proverq_private.prover")
     begin_finalizer
     begin_prover prover --synthesis-timeout 3s --synthesis-memory 300M
     add_circuit factor "$own/factor/factor.zkey" --wasm "$own/factor/factor.wasm"
@@ -262,7 +262,7 @@ hostile() {
     job=$(enqueue_inputs factor "$work/good.json")
     eventually "after all that a good calculator is at work" 60 "select state = 'finished' from proverq.job where job_seq = $job"
     is "each failed at its first attempt" 1 "$(sql -c "select max(attempt) from proverq.partition where state = 'failed'")"
-    is "the prover is the same all along" 1 "$(sql -c "select count(*) - $before from proverq.prover")"
+    is "the prover is the same all along" 1 "$(sql -c "select count(*) - $before from proverq_private.prover")"
     calculators=$(pgrep -d, -P "${pids[prover]}" -f '^proverq calculator-process')
     ok "its calculator waits for more" test -n "$calculators"
     ends_well "the prover" prover
@@ -275,7 +275,7 @@ elsewhere() {
     echo "-- elsewhere"
     local job
     add_circuit elsewhere "$own/factor/factor.zkey" --wasm "$own/factor/factor.wasm"
-    sql -c "update proverq.calculator set machine = 'vax' where circuit_id = (select circuit_id from proverq.circuit where name = 'elsewhere')"
+    sql -c "update proverq_private.calculator set machine = 'vax' where circuit_id = (select circuit_id from proverq.circuit where name = 'elsewhere')"
     begin_finalizer
     begin_prover prover
     job=$(sql -c "insert into proverq.job (circuit, partitions) values ('elsewhere', 2) returning job_seq")

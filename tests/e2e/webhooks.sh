@@ -8,7 +8,7 @@
 source "$(dirname "$0")/service_lib.sh"
 
 circuit() {
-    sql -c "insert into proverq.artefact (sha256, kind, bytes, path) values (sha256('k'), 'zkey', 1, 'k') on conflict do nothing;
+    sql -c "insert into proverq_private.artefact (sha256, kind, bytes, path) values (sha256('k'), 'zkey', 1, 'k') on conflict do nothing;
             insert into proverq.circuit (name, version, sha256, curve, n_vars, n_public, log_domain, zkey, vkey)
             values ('c', 1, sha256('c'), 'bn128', 3, 1, 1, sha256('k'), '{}') on conflict do nothing"
 }
@@ -152,9 +152,9 @@ bodies() {
         -c "update proverq.job set state = 'failing', error_code = 'witness', error = repeat('\u00e9', 5000) where job_seq = $first + 2" \
         -c "update proverq.job set state = 'cancelled', error = 'by alice', finished_at = now() where job_seq = $first + 3"
     end_jobs "$first" $((first + 1))
-    local end=(-c 'select * from proverq.finalize_next()')
-    sql "${end[@]}" "${end[@]}" "${end[@]}" -c "select proverq.webhook_enqueue($first + 3), proverq.ping_webhook_endpoint('bodies')" >/dev/null
-    sql -c "select body from proverq.webhook_delivery join proverq.webhook_endpoint using (endpoint_id) where name = 'bodies'" >"$work/bodies"
+    local end=(-c 'select * from proverq_private.finalize_next()')
+    sql "${end[@]}" "${end[@]}" "${end[@]}" -c "select proverq_private.webhook_enqueue($first + 3), proverq.ping_webhook_endpoint('bodies')" >/dev/null
+    sql -c "select body from proverq_private.webhook_delivery join proverq_private.webhook_endpoint using (endpoint_id) where name = 'bodies'" >"$work/bodies"
     is "the events are there" "cancelled failed finished finished ping" "$(jq -r .type "$work/bodies" | sed 's/.*\.//' | sort | xargs)"
     is "proofs are in the body, or where they are" "1 1" "$(jq -s -r '[map(select(.data.proofs)), map(select(.data.proofs_ref))] | map(length) | join(" ")' "$work/bodies")"
     is "all are valid, and not when a member is missing or wrong" 5 "$(node "$root/tests/e2e/validate_webhooks.mjs" "$work/bodies" 2>&1)"
@@ -174,8 +174,8 @@ load() {
     begin sink python3 "$root/tests/e2e/webhook_sink.py" "$work/secrets" "$work/sink" "$port"
     until_true 10 test -s "$work/sink.log" || return 1
     first=$(($(sql -c 'select coalesce(max(job_seq), 0) from proverq.job') + 1))
-    jobs "$n" "(select name from proverq.webhook_endpoint where name ~ '^(ok|hang|500|close)-' order by endpoint_id offset i % 50 limit 1)"
-    sql -c "analyze proverq.job, proverq.partition, proverq.webhook_endpoint"
+    jobs "$n" "(select name from proverq_private.webhook_endpoint where name ~ '^(ok|hang|500|close)-' order by endpoint_id offset i % 50 limit 1)"
+    sql -c "analyze proverq.job, proverq.partition, proverq_private.webhook_endpoint"
     begin_finalizers finalizer-1 finalizer-2
     sql -c "do \$\$
             declare
@@ -237,8 +237,8 @@ received() {
 explained() {
     is "nothing else was delivered" 0 "$(sql -c "select count(*) from proverq.deliveries where endpoint ~ '^(hang|500|close)-' and state = 'delivered'")"
     is "every attempt is in the log, or under way" 0 "$(sql -c "
-        select count(*) from proverq.webhook_delivery d
-        where d.attempts <> (select count(*) from proverq.webhook_attempt a where a.delivery_id = d.delivery_id) + (d.token is not null)::int")"
+        select count(*) from proverq_private.webhook_delivery d
+        where d.attempts <> (select count(*) from proverq_private.webhook_attempt a where a.delivery_id = d.delivery_id) + (d.token is not null)::int")"
     is "with what went wrong" $'500: HTTP 500 from 127.0.0.1: oops\nclose: Empty reply from server\nhang: timed out' "$(sql -c "
         select distinct split_part(endpoint, '-', 1) || ': ' ||
                coalesce(substring(regexp_replace(error, '^Connection died.*', 'Empty reply from server') from 'Empty reply from server|timed out|HTTP 500 from 127.0.0.1: oops'), error)

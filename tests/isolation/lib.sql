@@ -51,7 +51,7 @@ $$;
 create trigger iso_point after update on proverq.partition for each row execute function iso.point('partition');
 create trigger iso_point after update on proverq.job for each row execute function iso.point('job');
 create trigger iso_point after insert on proverq.timing for each row execute function iso.point('timing');
-create trigger iso_point after insert on proverq.webhook_delivery for each row execute function iso.point('delivery');
+create trigger iso_point after insert on proverq_private.webhook_delivery for each row execute function iso.point('delivery');
 create constraint trigger iso_point_commit after update on proverq.job deferrable initially deferred
     for each row execute function iso.point('commit');
 
@@ -59,16 +59,16 @@ create constraint trigger iso_point_commit after update on proverq.job deferrabl
 -- deleted, since truncating makes some sixty files anew.
 create function iso.fresh() returns void language plpgsql as $$
 begin
-    delete from proverq.webhook_delivery;
+    delete from proverq_private.webhook_delivery;
     delete from proverq.timing;
-    delete from proverq.failure;
-    delete from proverq.paused;
+    delete from proverq_private.failure;
+    delete from proverq_private.paused;
     delete from proverq.partition;
     delete from proverq.job;
     delete from iso.log;
     perform setval(pg_get_serial_sequence('proverq.job', 'job_seq'), 1, false);
-    update proverq.prover set state = 'running', idle = false, seen_at = clock_timestamp();
-    update proverq.webhook_endpoint
+    update proverq_private.prover set state = 'running', idle = false, seen_at = clock_timestamp();
+    update proverq_private.webhook_endpoint
     set failures = 0, failing_since = null, rests_until = null, last_error = null, disabled_at = null, disabled_reason = null;
 end
 $$;
@@ -97,7 +97,7 @@ declare
 begin
     select p.job_seq || '/' || p.partition_idx into first
     from proverq.partition p
-    where p.state = 'ready' and p.avoid_until is null and p.circuit_id = any (proverq.unpaused(circuits))
+    where p.state = 'ready' and p.avoid_until is null and p.circuit_id = any (proverq_private.unpaused(circuits))
       and exists (select from iso.held() h join proverq.partition q using (job_seq, partition_idx)
                   where (-p.priority, p.job_seq, p.partition_idx) < (-q.priority, q.job_seq, q.partition_idx))
     limit 1
@@ -117,11 +117,13 @@ declare
     first text;
 begin
     with c as (
-        select * from proverq.claim(prover, circuits, 60000, n) with ordinality where not behind
+        select f.job_seq, f.partition_idx, f.token, f.ordinality
+        from proverq_private.claim(prover, circuits, 60000, n) with ordinality f
+        where not behind
         union all
-        select f.job_seq, f.partition_idx, f.attempt, f.token, f.circuit_id, f.keep_inputs, f.witness, f.witness_path, f.inputs, f.ordinality
-        from proverq.claim_from(prover, circuits, 60000, n, array[(bound ->> 0)::bigint], array[(bound ->> 1)::int], array[(bound ->> 2)::bigint],
-                                array[(bound ->> 3)::int]) with ordinality f
+        select f.job_seq, f.partition_idx, f.token, f.ordinality
+        from proverq_private.claim(prover, circuits, 60000, n, array[(bound ->> 0)::bigint], array[(bound ->> 1)::int],
+                                   array[(bound ->> 2)::bigint], array[(bound ->> 3)::int]) with ordinality f
         where behind
     ), l as (
         insert into iso.log (what, job_seq, partition_idx, token) select 'claimed', c.job_seq, c.partition_idx, c.token from c order by c.ordinality
@@ -175,7 +177,7 @@ begin
     into h
     from (select held.*, row_number() over (order by job_seq desc, partition_idx desc) as i from iso.held()) held;
     done := array(
-        select proverq.complete_many(h.jobs, h.idxs, h.tokens, array_fill('{"pi_a": 1}'::jsonb, array[h.n]), array_fill('["1"]'::jsonb, array[h.n]),
+        select proverq_private.complete(h.jobs, h.idxs, h.tokens, array_fill('{"pi_a": 1}'::jsonb, array[h.n]), array_fill('["1"]'::jsonb, array[h.n]),
             array_fill(null::bytea, array[h.n]), array(select 2 * i - 1 from generate_series(1, h.n) i), array_fill(10::smallint, array[2 * h.n]),
             array_fill(0::smallint, array[2 * h.n]), array_fill(clock_timestamp(), array[2 * h.n]), array_fill(5::bigint, array[2 * h.n])));
     insert into iso.log (what, job_seq, partition_idx, token) select 'recorded', h.jobs[i], h.idxs[i], h.tokens[i] from unnest(done) i;
@@ -203,7 +205,7 @@ $$;
 
 -- Gives each, or one of them, back.
 create function iso.release(delay_ms int default 0, idx int default null) returns text language sql as $$
-    select coalesce(string_agg(key || case when proverq.release(job_seq, partition_idx, token, 'test', delay_ms) then ' given back' else ' refused' end, ', '), 'nothing')
+    select coalesce(string_agg(key || case when proverq_private.release(job_seq, partition_idx, token, 'test', delay_ms) then ' given back' else ' refused' end, ', '), 'nothing')
     from iso.held() where idx is null or partition_idx = idx
 $$;
 
@@ -215,21 +217,24 @@ declare
     tokens uuid[];
 begin
     select array_agg(h.job_seq), array_agg(h.partition_idx), array_agg(h.token) into jobs, partitions, tokens from iso.held() h;
-    perform proverq.renew_leases(prover, jobs, partitions, tokens, 60000);
+    perform proverq_private.renew_leases(prover, jobs, partitions, tokens, 60000);
     return (select coalesce(string_agg(h.key, ' ' order by h.key), 'nothing')
             from iso.held() h
             join proverq.partition p using (job_seq, partition_idx)
-            where p.prover_id = prover and h.token not in (select l.token from proverq.lost_leases(jobs, partitions, tokens) l));
+            where p.prover_id = prover and h.token not in (select l.token from proverq_private.lost_leases(jobs, partitions, tokens) l));
 end
 $$;
 
--- Ends a job, and says which and how.
+-- Ends a job, the first that can be ended, and says which and how.
 create function iso.finalize() returns text language plpgsql as $$
 declare
     f record;
 begin
-    select * into f from proverq.finalize_next();
-    if f.job_seq is null then
+    select c.job_seq, e.run, e.event into f
+    from proverq_private.finalizable(1000) c cross join lateral proverq_private.finalize(c.job_seq) e
+    where e.event is not null
+    limit 1;
+    if not found then
         return 'nothing';
     end if;
     insert into iso.log (what, job_seq, run, became) values ('finalized', f.job_seq, f.run, f.event);
@@ -243,13 +248,13 @@ declare
     taken jsonb;
 begin
     select jsonb_agg(jsonb_build_object('delivery', c.delivery_id, 'token', c.token) order by c.ordinality) into taken
-    from proverq.claim_deliveries(n, n, 10, 60000) with ordinality c;
+    from proverq_private.claim_deliveries(n, n, 10, 60000) with ordinality c;
     perform set_config('iso.taken', coalesce(taken, '[]')::text, false);
     insert into iso.log (what, token, became)
     select 'taken', (t ->> 'token')::uuid, t ->> 'delivery' from jsonb_array_elements(taken) t;
     return coalesce((select string_agg('job ' || d.job_seq, ' ' order by t.ordinality)
                      from jsonb_array_elements(taken) with ordinality t (value, ordinality)
-                     join proverq.webhook_delivery d on d.delivery_id = (t.value ->> 'delivery')::uuid), 'nothing');
+                     join proverq_private.webhook_delivery d on d.delivery_id = (t.value ->> 'delivery')::uuid), 'nothing');
 end
 $$;
 
@@ -258,7 +263,7 @@ create function iso.deliver(status int) returns text language sql as $$
         select value || jsonb_build_object('status', status) as v
         from jsonb_array_elements(coalesce(nullif(current_setting('iso.taken', true), ''), '[]')::jsonb)
     ), r as (
-        select d.job_seq, r.* from proverq.record_deliveries((select jsonb_agg(v) from t)) r join proverq.webhook_delivery d using (delivery_id)
+        select d.job_seq, r.* from proverq_private.record_deliveries((select jsonb_agg(v) from t)) r join proverq_private.webhook_delivery d using (delivery_id)
     ), l as (
         insert into iso.log (what, became) select 'delivered', delivery_id from r where outcome = 'delivered'
     )
@@ -281,8 +286,8 @@ begin
     where p.job_seq = d.job_seq and p.partition_idx = d.partition_idx;
     update proverq.partition p set avoid_until = null where avoid_until is not null;
     update proverq.job set finalize_after = null where finalize_after is not null;
-    update proverq.webhook_delivery set next_attempt_at = clock_timestamp() - interval '1 s' where state = 'pending';
-    update proverq.webhook_endpoint set rests_until = null where rests_until is not null;
+    update proverq_private.webhook_delivery set next_attempt_at = clock_timestamp() - interval '1 s' where state = 'pending';
+    update proverq_private.webhook_endpoint set rests_until = null where rests_until is not null;
 end
 $$;
 
@@ -329,18 +334,18 @@ begin
         from j where not ended and without_inputs > 0
     union all select format('job %s is %s and its inputs are still there', job_seq, state)
         from j where ended and not keep_inputs and without_inputs < rows
-    union all select format('job %s, run %s, is %s and has %s delivery row(s)', job_seq, run, state, (select count(*) from proverq.webhook_delivery d
+    union all select format('job %s, run %s, is %s and has %s delivery row(s)', job_seq, run, state, (select count(*) from proverq_private.webhook_delivery d
             where d.job_seq = j.job_seq and d.run = j.run))
-        from j where (ended and webhook is not null)::int <> (select count(*) from proverq.webhook_delivery d where d.job_seq = j.job_seq and d.run = j.run)
+        from j where (ended and webhook is not null)::int <> (select count(*) from proverq_private.webhook_delivery d where d.job_seq = j.job_seq and d.run = j.run)
     union all select format('%s delivery row(s) where there should be %s', n, wanted)
-        from (select count(*) as n from proverq.webhook_delivery) d,
+        from (select count(*) as n from proverq_private.webhook_delivery) d,
              (select count(*) as wanted from iso.log l join proverq.job using (job_seq)
               where l.what = 'job' and l.became in ('finished', 'failed', 'cancelled') and webhook is not null) l
         where n <> wanted
     union all select format('partition %s/%s waits with priority %s, its job has %s', p.job_seq, p.partition_idx, p.priority, j.priority)
         from proverq.partition p join j using (job_seq) where p.state in ('held', 'ready') and j.state <> 'incomplete' and p.priority <> j.priority
     union all select format('%s failure(s) kept where there should be %s', n, wanted)
-        from (select count(*) as n from proverq.failure where code <> 'lost') f, (select count(*) as wanted from iso.log where what = 'failed') l
+        from (select count(*) as n from proverq_private.failure where code <> 'lost') f, (select count(*) as wanted from iso.log where what = 'failed') l
         where n <> wanted
     union all select format('partition %s/%s was claimed %s times, and calls it attempt %s', p.job_seq, p.partition_idx, n, p.attempt)
         from proverq.partition p
@@ -364,11 +369,11 @@ begin
              (select coalesce(sum(case what when 'recorded' then 2 else 1 end), 0) as wanted from iso.log where what in ('recorded', 'failed')) l
         where n <> wanted
     union all select format('delivery of job %s is attempt %s, it was taken %s times', job_seq, attempts, n)
-        from proverq.webhook_delivery d
+        from proverq_private.webhook_delivery d
         cross join lateral (select count(*) as n from iso.log l where l.what = 'taken' and l.became = d.delivery_id::text) t
         where attempts <> n
     union all select format('delivery of job %s is %s, it was delivered %s times', job_seq, state, n)
-        from proverq.webhook_delivery d
+        from proverq_private.webhook_delivery d
         cross join lateral (select count(*) as n from iso.log l where l.what = 'delivered' and l.became = d.delivery_id::text) t
         where (state = 'delivered')::int <> n
     union all select format('a lease of %s/%s without its prover', job_seq, partition_idx) from proverq.partition where state = 'leased' and prover_id is null;
@@ -378,10 +383,10 @@ $$;
 -- One prover and one finalizer do all that is left.
 create function iso.drain() returns void language plpgsql as $$
 begin
-    delete from proverq.paused;
+    delete from proverq_private.paused;
     for i in 1 .. 10 loop
         exit when not exists (select from proverq.job where state in ('queued', 'completing', 'failing'))
-              and not exists (select from proverq.webhook_delivery where state = 'pending');
+              and not exists (select from proverq_private.webhook_delivery where state = 'pending');
         perform iso.time_passes();
         perform proverq.rescue_expired();
         perform proverq.wake_due();
@@ -390,7 +395,7 @@ begin
         end if;
         while iso.finalize() <> 'nothing' loop
         end loop;
-        if exists (select from proverq.webhook_delivery where state = 'pending') and iso.take_deliveries(100) <> 'nothing' then
+        if exists (select from proverq_private.webhook_delivery where state = 'pending') and iso.take_deliveries(100) <> 'nothing' then
             perform iso.deliver(200);
         end if;
     end loop;
@@ -412,7 +417,7 @@ begin
         wrong := array(select 'when the rest was done, ' || v from iso.violations() v
                        union all select format('job %s is never done: it is %s', j.job_seq, j.state) from proverq.job j
                                  where j.state not in ('incomplete', 'finished', 'failed', 'cancelled')
-                       union all select format('the webhook of job %s is never sent', d.job_seq) from proverq.webhook_delivery d where d.state = 'pending');
+                       union all select format('the webhook of job %s is never sent', d.job_seq) from proverq_private.webhook_delivery d where d.state = 'pending');
     end if;
     if wrong = '{}' then
         return next 'all is well';

@@ -55,8 +55,8 @@ sql() { psql -X -q -A -t -v ON_ERROR_STOP=1 "$dsn" "$@"; }
 # What `proverq migrate up` does; then the fixture and lib.sql.
 apply() {
     local files=() file
-    for file in migrations/*.up.sql sql/functions/*.sql sql/views/*.sql sql/*.sql; do [ ! -f "$file" ] || files+=(-f "$file"); done
-    sql -c 'drop schema if exists proverq, test, iso cascade' && sql -1 "${files[@]}" >/dev/null &&
+    for file in migrations/*.up.sql sql/functions/*.sql sql/views/*.sql sql/grants.sql; do [ ! -f "$file" ] || files+=(-f "$file"); done
+    sql -c 'drop schema if exists proverq, proverq_private, test, iso cascade' && sql -1 "${files[@]}" >/dev/null &&
         sql -f tests/sql/lib.sql -c 'select test.fixture()' -f $here/lib.sql >/dev/null
 }
 

@@ -1,9 +1,11 @@
-// Works as an earlier release's programs do, with that release's statements: provers, a finalizer, and a producer of jobs.
+// Works as programs do that were started before a migration, with the statements of this tree: provers, a finalizer, and a producer
+// of jobs.
 //
 //     node old_program.mjs STATEMENTS_FOLDER FIRST_JOB      the database is PROVERQ_DATABASE's
 //
-// Statements are prepared at the start and kept, as the programs do. It works until its standard input ends, then until no
-// job from FIRST_JOB on is under way (20 s at most), and prints one line: counts, errors, and the longest time that a statement took, as JSON.
+// Statements are prepared at the start and kept, as the programs do; what cannot be recorded is tried again. It works until its
+// standard input ends, then until no job from FIRST_JOB on is under way (20 s at most), and prints one line: counts, errors, and
+// the longest time that a statement took, as JSON.
 import { readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { randomUUID } from 'node:crypto';
@@ -24,26 +26,35 @@ async function session() {
   client.on('error', (error) => report.errors.push(`connection: ${error.message}`));
   await client.connect();
   for (const [name, text] of Object.entries(texts)) await client.query(`prepare "check ${name}" as ${text}`);
-  return async (name, values, text = texts[name]) => {
+  const attempt = async (name, values, text = texts[name]) => {
     const start = performance.now();
     try {
       return (await client.query({ name, text, values })).rows;
     } catch (error) {
       report.errors.push(`${name}: ${error.code} ${error.message}`);
-      return [];
+      return null;
     } finally {
       const took = Math.round(performance.now() - start);
       if (took > report.slowest_ms) [report.slowest_ms, report.slowest] = [took, name];
     }
   };
+  const run = async (...query) => (await attempt(...query)) ?? [];
+  run.untilDone = async (...query) => {
+    for (;;) {
+      const rows = await attempt(...query);
+      if (rows) return rows;
+      await sleep(50);
+    }
+  };
+  return run;
 }
 
 async function complete(run, prover, row) {
   const now = new Date().toISOString();
-  await run('heartbeat', [prover, [row.token], 60000]);
-  const [answer] = await run('complete', [row.job_seq, row.partition_idx, row.token, '{"pi_a": 1}', '["1"]', null,
-    [10, 80], [0, 1], [now, now], [5, 70]]);
-  if (answer?.complete) report.completed++;
+  await run('renew_leases', [prover, [row.job_seq], [row.partition_idx], [row.token], 60000]);
+  const rows = await run.untilDone('complete', [[row.job_seq], [row.partition_idx], [row.token], ['{"pi_a": 1}'], ['["1"]'], [null],
+    [1], [10, 80], [0, 1], [now, now], [5, 70]]);
+  if (rows.length === 1) report.completed++;
   else report.refused++;
 }
 
@@ -51,7 +62,7 @@ async function prover(run) {
   const [{ prover_id: id }] = await run('prover_register', [randomUUID(), 'old', process.pid, 'cpu', '', '0.0.1']);
   while (!drained) {
     const wanted = await run('wanted_circuits', [[]]);
-    const rows = await run('claim', [id, wanted.map((row) => row.circuit_id), 60000, 2]);
+    const rows = await run('claim', [id, wanted.map((row) => row.circuit_id), 60000, 2, [], [], [], []]);
     for (const row of rows) await complete(run, id, row);
     if (rows.length === 0) {
       await run('prover_idle', [id, true]);
@@ -65,9 +76,12 @@ async function prover(run) {
 
 async function finalizer(run) {
   while (!drained) {
-    const rows = await run('finalize_next', []);
-    report.finalized += rows.length;
-    if (rows.length === 0) await sleep(10);
+    let ended = 0;
+    for (const { job_seq: job } of await run('finalizable', [10])) {
+      ended += (await run('finalize', [job])).filter((row) => row.event).length;
+    }
+    report.finalized += ended;
+    if (ended === 0) await sleep(10);
   }
 }
 
@@ -81,7 +95,7 @@ async function producer(run) {
     } else {
       const [made] = await run('insert', [n], "insert into proverq.job (circuit, partitions) values ('mul', $1::int) returning job_seq");
       if (made) report.jobs++;
-      if (made) await run('insert partitions', [made.job_seq, n], `insert into proverq.partition (job_seq, partition_idx, witness)
+      if (made) await run.untilDone('insert partitions', [made.job_seq, n], `insert into proverq.partition (job_seq, partition_idx, witness)
         select $1::bigint, idx, 'w' from generate_series(0, $2::int - 1) idx`);
     }
     await sleep(15);

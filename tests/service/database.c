@@ -29,7 +29,8 @@ int run_database_tests(const char *name, void (*set_up)(void), void (*tear_down)
 void new_schema(void) {
     struct error error;
     struct db *own = connect_with(NULL, 0);
-    CHECK_OK(db_script(own, "test", "drop schema if exists proverq cascade", &error));
+    CHECK_OK(
+        db_script(own, "test", "drop schema if exists proverq, proverq_private cascade", &error));
     db_close(own);
     CHECK_OK(migrate_up(&(struct options){.database = test_dsn()}, &error));
 }
@@ -57,14 +58,15 @@ void close_db(void) {
 }
 
 void reset_rows(void) {
-    script("truncate proverq.artefact, proverq.prover, proverq.job, proverq.failure, "
-           "proverq.timing, proverq.device_activity, proverq.webhook_endpoint "
+    script("truncate proverq_private.artefact, proverq_private.prover, proverq.job, "
+           "proverq_private.failure, "
+           "proverq.timing, proverq_private.device_activity, proverq_private.webhook_endpoint "
            "restart identity cascade;"
-           "insert into proverq.artefact values (sha256('z'), 'zkey', 1, 'z');"
+           "insert into proverq_private.artefact values (sha256('z'), 'zkey', 1, 'z');"
            "insert into proverq.circuit (name, version, sha256, curve, n_vars, n_public, "
            "log_domain, zkey, vkey) "
            "values ('c', 1, sha256('c'), 'bn128', 2, 1, 1, sha256('z'), '{}');"
-           "insert into proverq.prover (instance, host, pid, device) "
+           "insert into proverq_private.prover (instance, host, pid, device) "
            "values (gen_random_uuid(), 'h', 1, 'cpu')");
 }
 

@@ -30,20 +30,20 @@ sql -c "select proverq.pause('mul', 'the key is being replaced')" >/dev/null
 raised 'a paused circuit has its own' paused_waits "job 1 waits: circuit mul is paused by proverq: the key is being replaced .*select proverq.resume\('mul'\);"
 sql -c "select proverq.resume('mul')" -c "update proverq.job set ready_at = clock_timestamp()" >/dev/null
 quiet 'both are over'
-sql -c "update proverq.prover set seen_at = clock_timestamp() - interval '3 min'"
+sql -c "update proverq_private.prover set seen_at = clock_timestamp() - interval '3 min'"
 raised 'no prover has given a sign of life' no_prover 'jobs of 2 circuit\(s\) wait, .*run: proverq serve'
-sql -c "update proverq.prover set state = 'stopped', seen_at = clock_timestamp()"
+sql -c "update proverq_private.prover set state = 'stopped', seen_at = clock_timestamp()"
 raised 'or they all stopped' no_prover 'no prover runs'
-sql -c "update proverq.prover set state = 'running' where prover_id <= 2"
+sql -c "update proverq_private.prover set state = 'running' where prover_id <= 2"
 quiet 'some run again'
-sql -c "select proverq.circuit_refused(1, 2, 'device_memory', 'the key needs 9 GB')" >/dev/null
+sql -c "select proverq_private.circuit_refused(1, 2, 'device_memory', 'the key needs 9 GB')" >/dev/null
 quiet 'one refuses the circuit, another takes it'
-sql -c "select proverq.circuit_refused(2, 2, 'device_memory', 'the key needs 9 GB')" >/dev/null
+sql -c "select proverq_private.circuit_refused(2, 2, 'device_memory', 'the key needs 9 GB')" >/dev/null
 raised 'all refuse it' circuit_refused 'all 2 running prover\(s\) refuse version 2 of circuit mul: the key needs 9 GB .*proverq.refusals'
-sql -c "select proverq.circuit_refused(p, 2, null, null) from generate_series(1, 2) p" >/dev/null
-sql -c "select proverq.device_quarantined('host1', 'cuda:1', 4, 'exit status 3')" >/dev/null
+sql -c "select proverq_private.circuit_refused(p, 2, null, null) from generate_series(1, 2) p" >/dev/null
+sql -c "select proverq_private.device_quarantined('host1', 'cuda:1', 4, 'exit status 3')" >/dev/null
 raised 'a device in quarantine' device_quarantined 'cuda:1 on host1 has failed 4 times: exit status 3'
-sql -c "select proverq.device_quarantined('host1', 'cuda:1', 0, null)" >/dev/null
+sql -c "select proverq_private.device_quarantined('host1', 'cuda:1', 0, null)" >/dev/null
 quiet 'it is tried again'
 
 # --- leases, ends, webhooks ---
@@ -58,21 +58,22 @@ sql -c "update proverq.partition set proved_at = clock_timestamp() - interval '2
 it 'but the job should have been finalized' "$(finalizer -F ' | ' -c 'select alert, what from proverq.alerts')" 'job_stuck | job 1 is completing'
 sql -c "update proverq.job set finalize_failures = 3, finalize_error = 'no space left' where job_seq = 1"
 it 'and why it was not' "$(finalizer -c 'select what from proverq.alerts')" 'job 1 is completing, and its last step has failed 3 time(s): no space left'
-sql -c 'select proverq.finalize_next()' >/dev/null
+sql -c 'select test.finalize_next()' >/dev/null
 quiet 'it is'
 sql -c "select test.job(1, webhook => 'hook', priority => 50)" -c 'select test.claim(1)' -c 'select test.fail(4, 0, false, true)' >/dev/null
-sql -c "update proverq.failure set failed_at = clock_timestamp() - interval '2 min'" -c "update proverq.job set ready_at = ready_at - interval '3 min' where job_seq = 4"
+sql -c "update proverq_private.failure set failed_at = clock_timestamp() - interval '2 min'" -c "update proverq.job set ready_at = ready_at - interval '3 min' where job_seq = 4"
 it 'a job that should have been finalized as failed' "$(finalizer -F ' | ' -c 'select alert, what from proverq.alerts')" 'job_stuck | job 4 is failing'
-sql -c 'select proverq.finalize_next()' >/dev/null
+sql -c 'select test.finalize_next()' >/dev/null
 raised 'a webhook is to be sent, and no finalizer' no_finalizer 'a webhook to be sent'
-sql -c "update proverq.webhook_delivery set next_attempt_at = clock_timestamp() - interval '11 min'"
+sql -c "update proverq_private.webhook_delivery set next_attempt_at = clock_timestamp() - interval '11 min'"
 it 'a webhook that is overdue' "$(finalizer -F ' | ' -c 'select alert, what from proverq.alerts' | sed -E 's/\(11 min\|660.*/x/')" 'delivery_overdue | webhooks to endpoint hook should have been sent 11 min ago'
-answer=$(sql -c "select delivery_id, token from proverq.claim_deliveries(1, 1, 1, 60000)")
-sql -c "select proverq.delivery_done('${answer%|*}', '${answer#*|}', 410, 'HTTP 410', null)" >/dev/null
+answer=$(sql -c "select delivery_id, token from proverq_private.claim_deliveries(1, 1, 1, 60000)")
+sql -c "select proverq_private.record_deliveries(jsonb_build_array(jsonb_build_object('delivery', '${answer%|*}', 'token', '${answer#*|}',
+        'status', 410, 'error', 'HTTP 410')))" >/dev/null
 raised 'the endpoint is disabled by what it answers' endpoint_disabled "endpoint hook of proverq was disabled: it answered 410 Gone .*enable_webhook_endpoint\('proverq/hook'\), proverq.redeliver_failed\('proverq/hook'"
 advice=$(sql -c 'select advice from proverq.alerts')
 it 'the advice can be followed' "$(finalizer -c "$advice" 2>&1)" '|1'
-sql -c "update proverq.webhook_delivery set state = 'delivered', next_attempt_at = null"
+sql -c "update proverq_private.webhook_delivery set state = 'delivered', next_attempt_at = null"
 quiet 'and helps'
 sql -c "select proverq.disable_webhook_endpoint('hook', 'on purpose')" >/dev/null
 quiet 'what is disabled on purpose is no reason'
@@ -82,7 +83,7 @@ sql -c "insert into proverq.timing (recorded_at, prover_id, device, worker, step
 raised 'rows in the default table' timing_default 'timing_default has rows.*make_timing_partitions'
 sql -c 'select proverq.make_timing_partitions(1)' >/dev/null
 quiet 'they are moved'
-sql -c "insert into proverq.device_activity (recorded_at, prover_id, device, kind, started_at, duration, busy) values ('2020-01-01', 1, 'cpu', 'cpu_span', '2020-01-01', 1, 1)"
+sql -c "insert into proverq_private.device_activity (recorded_at, prover_id, device, kind, started_at, duration, busy) values ('2020-01-01', 1, 'cpu', 'cpu_span', '2020-01-01', 1, 1)"
 raised 'of activity, too' timing_default 'device_activity_default has rows'
 sql -c 'select * from proverq.prune()' >/dev/null
 sql -c "update proverq.job set created_at = clock_timestamp() - interval '33 days', finished_at = finished_at - interval '31 days'"
@@ -91,7 +92,7 @@ sql -c "update proverq.job set finished_at = finished_at - interval '2 days' whe
 raised 'or days ago' retention_behind 'job 1 is to be kept for 30 days, and is older by 3 days.*proverq.prune'
 sql -c 'select * from proverq.prune()' >/dev/null
 quiet 'it is deleted'
-sql -c "create table proverq.timing_20200101 partition of proverq.timing for values from ('2020-01-01 00:00+00') to ('2020-01-02 00:00+00')"
+sql -c "create table proverq_private.timing_20200101 partition of proverq.timing for values from ('2020-01-01 00:00+00') to ('2020-01-02 00:00+00')"
 raised "a day's table that should be gone" retention_behind 'table timing_20200101 is to be kept for 14 days'
 sql -c 'select * from proverq.prune()' >/dev/null
 

@@ -7,11 +7,11 @@ select test.claim(1), test.claim(3), test.claim(2), test.claim(3, 2) \g /dev/nul
 select test.is(count(*), '0', 'all is well at the beginning') from proverq.check_invariants();
 select test.complete(1, i) from generate_series(0, 2) i \g /dev/null
 select test.complete(2, 0), test.fail(2, 1, false, true), test.fail(3, 0, true, true), test.complete(4, 0) \g /dev/null
-select proverq.release(3, 1, test.token(3, 1), 'absent', 60000) \g /dev/null
+select proverq_private.release(3, 1, test.token(3, 1), 'absent', 60000) \g /dev/null
 select test.is(count(*), '0', 'and while things are under way') from proverq.check_invariants();
-select proverq.finalize_next(), proverq.finalize_next() \g /dev/null
+select test.finalize_next(), test.finalize_next() \g /dev/null
 select test.is(count(*), '0', 'and when jobs have ended') from proverq.check_invariants();
-select proverq.retry(2), proverq.set_priority(3, 4), proverq.cancel(4, 'test'), proverq.rescue_prover('00000000-0000-0000-0000-000000000002') \g /dev/null
+select proverq.retry(2), proverq.set_priority(3, 4), proverq.cancel(4, 'test'), proverq_private.rescue_prover('00000000-0000-0000-0000-000000000002') \g /dev/null
 select proverq.cancel(6) \g /dev/null
 select test.is(string_agg(format('%s %s %s %s', invariant, job_seq, partition_idx, detail), e'\n'), null, 'and after retry, cancel and rescue') from proverq.check_invariants();
 select test.claim(1, circuits => '{2}') \g /dev/null
@@ -67,23 +67,23 @@ select test.is(test.broken(statement), wanted, 'broken: ' || statement) from (va
     ($$update proverq.partition set losses = 1, attempt = 1 where job_seq = 7$$, 'what was lost was lost by a prover (7 0)'),
     ($$update proverq.partition set token = (select token from proverq.partition where state = 'leased' limit 1), state = 'leased', lease_until = now(), attempt = 1, prover_id = 1 where job_seq = 5 and partition_idx = 1$$,
      'a token is given once (3 2); a token is given once (5 1)'),
-    ($$delete from proverq.prover where prover_id = 1$$, 'a lease belongs to a prover that is known (3 2)'),
+    ($$delete from proverq_private.prover where prover_id = 1$$, 'a lease belongs to a prover that is known (3 2)'),
     ($$update proverq.timing set attempt = 2, step = 90 where job_seq = 1 and partition_idx = 1 and step = 10$$, 'timing belongs to an attempt (1 1)'),
     ($$delete from proverq.partition where job_seq = 1 and partition_idx = 1$$, 'a job that is completing or finished is proved (1); a job that is not incomplete has all its partitions (1); present is the number of partitions (1); remaining is the number of partitions that are not proved (1); timing belongs to an attempt (1 1)'),
     ($$update proverq.timing set prover_id = 2, step = 90 where job_seq = 1 and partition_idx = 1 and step = 10$$, 'an attempt is recorded once, by its prover (1 1)'),
     ($$update proverq.timing set step = 90 where job_seq = 1 and partition_idx = 1$$, 'an attempt is recorded once, by its prover (1 1)'),
-    ($$update proverq.failure set attempt = 9 where job_seq = 2$$, 'a failure belongs to an attempt and a run (2 1)'),
-    ($$update proverq.failure set run = 9 where job_seq = 2$$, 'a failure belongs to an attempt and a run (2 1)'),
+    ($$update proverq_private.failure set attempt = 9 where job_seq = 2$$, 'a failure belongs to an attempt and a run (2 1)'),
+    ($$update proverq_private.failure set run = 9 where job_seq = 2$$, 'a failure belongs to an attempt and a run (2 1)'),
     ($$update proverq.partition set failures = 0 where job_seq = 3 and partition_idx = 0$$, 'failures and losses are counted (3 0)'),
-    ($$update proverq.webhook_delivery set run = 2 where job_seq = 1$$, 'a delivery says what has happened (1); a job that has ended told its webhook endpoint (1)'),
-    ($$update proverq.webhook_delivery set event = 'proverq.job.failed' where job_seq = 1$$, 'a delivery says what has happened (1); a job that has ended told its webhook endpoint (1)'),
-    ($$update proverq.webhook_delivery set state = 'delivered', next_attempt_at = null, delivered_at = now() where job_seq = 1$$, 'a delivery says what has happened (1)'),
-    ($$insert into proverq.webhook_delivery (endpoint_id, job_seq, run, event, body) values (1, 2, 1, 'proverq.job.cancelled', '')$$, 'a run ends once (2)'),
-    ($$insert into proverq.webhook_delivery (endpoint_id, job_seq, run, event, body) values (1, 2, 2, 'proverq.job.finished', '')$$, 'a delivery says what has happened (2)'),
-    ($$delete from proverq.webhook_delivery where job_seq = 1$$, 'a job that has ended told its webhook endpoint (1)'),
-    ($$update proverq.prover set idle = true, state = 'lost' where prover_id = 3$$, 'only a running prover is idle ()'),
+    ($$update proverq_private.webhook_delivery set run = 2 where job_seq = 1$$, 'a delivery says what has happened (1); a job that has ended told its webhook endpoint (1)'),
+    ($$update proverq_private.webhook_delivery set event = 'proverq.job.failed' where job_seq = 1$$, 'a delivery says what has happened (1); a job that has ended told its webhook endpoint (1)'),
+    ($$update proverq_private.webhook_delivery set state = 'delivered', next_attempt_at = null, delivered_at = now() where job_seq = 1$$, 'a delivery says what has happened (1)'),
+    ($$insert into proverq_private.webhook_delivery (endpoint_id, job_seq, run, event, body) values (1, 2, 1, 'proverq.job.cancelled', '')$$, 'a run ends once (2)'),
+    ($$insert into proverq_private.webhook_delivery (endpoint_id, job_seq, run, event, body) values (1, 2, 2, 'proverq.job.finished', '')$$, 'a delivery says what has happened (2)'),
+    ($$delete from proverq_private.webhook_delivery where job_seq = 1$$, 'a job that has ended told its webhook endpoint (1)'),
+    ($$update proverq_private.prover set idle = true, state = 'lost' where prover_id = 3$$, 'only a running prover is idle ()'),
     -- What a pruner does is no broken invariant.
-    ($$delete from proverq.timing; delete from proverq.failure; delete from proverq.prover where prover_id in (2, 3)$$, null),
-    ($$delete from proverq.webhook_delivery; update proverq.job set finished_at = now() - interval '2 hours' where finished_at is not null$$, null)
+    ($$delete from proverq.timing; delete from proverq_private.failure; delete from proverq_private.prover where prover_id in (2, 3)$$, null),
+    ($$delete from proverq_private.webhook_delivery; update proverq.job set finished_at = now() - interval '2 hours' where finished_at is not null$$, null)
 ) t (statement, wanted);
 select test.is(count(*), '0', 'all of it is undone') from proverq.check_invariants();

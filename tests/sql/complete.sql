@@ -17,10 +17,10 @@ select test.is(format('%s %s', remaining, state), '0 completing', 'the last proo
 select test.is(test.state(2), 'queued', 'and no other');
 
 select test.is(test.claim(1), '2/0', 'another lease');
-select test.throws($$select proverq.complete(2, 0, test.token(2, 0), '{}', '[]', null, '{10,20}', '{0}', '{}', '{}')$$, '22023', 'timing arrays differ', 'timing arrays of different lengths');
+select test.throws($$select test.record(2, 0, test.token(2, 0), '{}', '[]', null, '{10,20}', '{0}', '{}', '{}')$$, '22023', 'timing, differ in length', 'timing arrays of different lengths');
 select test.is(test.states(2), 'leased', 'undo the whole result');
-select test.throws($$select proverq.complete(2, 0, test.token(2, 0), null, '[]', null, '{}', '{}', '{}', '{}')$$, '23514', 'partition_proof_whole', 'a result without a proof');
-select test.is(proverq.complete(2, 0, test.token(2, 0), '{}', '[]', decode(repeat('ab', 192), 'hex'), '{}', '{}', '{}', '{}'), true, 'no timing is no error');
+select test.throws($$select test.record(2, 0, test.token(2, 0), null, '[]', null, '{}', '{}', '{}', '{}')$$, '23514', 'partition_proof_whole', 'a result without a proof');
+select test.is(test.record(2, 0, test.token(2, 0), '{}', '[]', decode(repeat('ab', 192), 'hex'), '{}', '{}', '{}', '{}'), true, 'no timing is no error');
 select test.is(octet_length(proof_compressed), 192, 'compressed bytes are kept') from proverq.partition where job_seq = 2;
 
 -- A partition that was rescued belongs to who claims it next.

@@ -63,7 +63,7 @@ it 'the last one of two that complete at once completes the job' "$(sql -c 'sele
 sql -c 'select test.job(5, priority => 50)' -c 'select test.claim(4)' >/dev/null
 sql -c "update proverq.partition set lease_until = now() where (job_seq, partition_idx) = (5, 3)"
 idx=0
-for call in 'test.complete(5, 0)' 'test.fail(5, 1, true, true)' "proverq.release(5, 2, test.token(5, 2), 'test', 0)" 'proverq.rescue_expired()' \
+for call in 'test.complete(5, 0)' 'test.fail(5, 1, true, true)' "proverq_private.release(5, 2, test.token(5, 2), 'test', 0)" 'proverq.rescue_expired()' \
     'proverq.set_priority(5, 51)' 'proverq.cancel(5)' "proverq.retry_with_witnesses(5, array_fill('\\x01'::bytea, array[5]))"; do
     ask a begin
     ask a 'select from proverq.job where job_seq = 5 for no key update'
@@ -79,15 +79,15 @@ sql -c "delete from proverq.partition where job_seq = 5" -c 'delete from proverq
 
 # Finalization.
 ask a begin
-it 'one session finalizes' "$(ask a 'select job_seq from proverq.finalize_next()')" 4
-it 'the other skips the job without waiting' "$(ask b 'select job_seq from proverq.finalize_next()')" ''
+it 'one session finalizes' "$(ask a 'select job_seq from test.finalize_next()')" 4
+it 'the other skips the job without waiting' "$(ask b 'select job_seq from test.finalize_next()')" ''
 ask a commit
-it 'once it is done there is none' "$(ask b 'select job_seq from proverq.finalize_next()')" ''
+it 'once it is done there is none' "$(ask b 'select job_seq from test.finalize_next()')" ''
 sql -c 'select test.job(1), test.claim(1)' -c 'select test.complete(6, 0)' >/dev/null
 ask a begin
-ask a 'select job_seq from proverq.finalize_next()' >/dev/null
+ask a 'select job_seq from test.finalize_next()' >/dev/null
 ask a rollback
-it 'a finalization rolled back is made by another' "$(ask b 'select job_seq from proverq.finalize_next()')" 6
+it 'a finalization rolled back is made by another' "$(ask b 'select job_seq from test.finalize_next()')" 6
 
 # Rescue while the result is on its way.
 sql -c 'select test.job(1), test.claim(1, lease_ms => 1)' >/dev/null
@@ -110,7 +110,7 @@ it 'the partition is ready' "$(sql -c 'select test.states(8)')" ready
 # A heartbeat against a rescue: who renews in time keeps the lease.
 sql -c 'select test.claim(1, 2, lease_ms => 1)' >/dev/null # by another prover: the one that lost it would leave it alone
 ask a begin
-ask a 'select count(*) from proverq.heartbeat(2, array[test.token(8, 0)], 60000)' >/dev/null
+ask a 'select count(*) from test.heartbeat(2, array[test.token(8, 0)], 60000)' >/dev/null
 tell b 'select proverq.rescue_expired()'
 blocked b >/dev/null
 ask a commit
@@ -123,7 +123,7 @@ job=$(sql -c 'select max(job_seq) from proverq.job')
 sql -c 'select test.claim(2, 2, lease_ms => 1000)' >/dev/null
 ask a begin
 ask a "select test.complete($job, 0)" >/dev/null
-it 'a heartbeat does not wait for a result' "$(ask b "select count(*) from proverq.heartbeat(2, (select array_agg(token) from proverq.partition where job_seq = $job), 60000)")" 2
+it 'a heartbeat does not wait for a result' "$(ask b "select count(*) from test.heartbeat(2, (select array_agg(token) from proverq.partition where job_seq = $job), 60000)")" 2
 it 'and renews the other lease' "$(sql -c "select partition_idx from proverq.partition where job_seq = $job and lease_until > clock_timestamp() + interval '30 s'")" 1
 ask a rollback
 sql -c "delete from proverq.partition where job_seq = $job" -c "delete from proverq.job where job_seq = $job"
@@ -145,15 +145,15 @@ it 'after a rollback it is a job of its own' "$(answer b)" "$(sql -c "select job
 # Waiting.
 tell b 'select proverq.wait(8)'
 sleep 0.2
-sql -c 'select test.complete(8, 0)' -c 'select proverq.finalize_next()' -c 'select proverq.finalize_next()' >/dev/null
+sql -c 'select test.complete(8, 0)' -c 'select test.finalize_next()' -c 'select test.finalize_next()' >/dev/null
 it 'wait sees the end in another session' "$(answer b)" finished
 
 # Notifications.
 ask b 'listen proverq_work; listen proverq_finalize; listen proverq_job'
 notified() { ask b 'select 1' | sed -nE 's/^Asynchronous notification "([a-z_]*)"( with payload "(.*)")? received.*/\1 \3/p' | sed 's/ $//' | sort -u | paste -sd+; }
-sql -c 'update proverq.prover set idle = false' -c 'select test.job(2)' >/dev/null
+sql -c 'update proverq_private.prover set idle = false' -c 'select test.job(2)' >/dev/null
 it 'an insert without idle provers notifies nobody' "$(notified)" ''
-sql -c 'update proverq.prover set idle = true where prover_id = 1' -c 'select test.job(2)' >/dev/null
+sql -c 'update proverq_private.prover set idle = true where prover_id = 1' -c 'select test.job(2)' >/dev/null
 it 'with one it wakes them' "$(notified)" proverq_work
 sql -c "insert into proverq.job (circuit, partitions) values ('mul', 2)" >/dev/null
 job=$(sql -c 'select max(job_seq) from proverq.job')
@@ -166,14 +166,14 @@ job=$(sql -c 'select max(job_seq) from proverq.job')
 notified >/dev/null
 sql -c "select test.complete($job, 0)" >/dev/null
 it 'the last proof wakes the finalizer' "$(notified)" proverq_finalize
-sql -c 'select proverq.finalize_next()' >/dev/null
+sql -c 'select test.finalize_next()' >/dev/null
 it 'the end is told to users, and a webhook to the finalizer' "$(notified)" "proverq_finalize+proverq_job {\"job\":$job,\"run\":1,\"state\":\"finished\"}"
 sql -c 'select test.job(1, priority => 100)' -c 'select test.claim(1)' >/dev/null
 job=$((job + 1))
 notified >/dev/null
 sql -c "select test.fail($job, 0, false, true)" >/dev/null
 it 'a failure wakes the finalizer too' "$(notified)" proverq_finalize
-sql -c 'select proverq.finalize_next()' >/dev/null
+sql -c 'select test.finalize_next()' >/dev/null
 it 'and is told' "$(notified)" "proverq_job {\"job\":$job,\"run\":1,\"state\":\"failed\"}"
 close a
 close b
@@ -186,14 +186,14 @@ declare
     c record;
 begin
     loop
-        for c in select * from proverq.claim((random() * 3)::int + 1, '{1,2,3}', 60000, 3) loop
+        for c in select * from proverq_private.claim((random() * 3)::int + 1, '{1,2,3}', 60000, 3) loop
             commit; -- a claim is a transaction of its own
             if random() < 0.1 then
-                perform proverq.fail(c.job_seq, c.partition_idx, c.token, 'test', 'test', true, false, '{}', '{}', '{}', '{}');
+                perform proverq_private.fail(c.job_seq, c.partition_idx, c.token, 'test', 'test', true, false, '{}', '{}', '{}', '{}');
             elsif random() < 0.1 then
-                perform proverq.release(c.job_seq, c.partition_idx, c.token, 'test', 0);
+                perform proverq_private.release(c.job_seq, c.partition_idx, c.token, 'test', 0);
             else
-                perform proverq.complete(c.job_seq, c.partition_idx, c.token, '{}', '[]', null, '{10}', '{0}', array[now()], '{1}');
+                perform test.record(c.job_seq, c.partition_idx, c.token, '{}', '[]', null, '{10}', '{0}', array[now()], '{1}');
             end if;
             commit;
         end loop;
@@ -201,7 +201,7 @@ begin
         where (job_seq, partition_idx) = (select job_seq, partition_idx from proverq.partition where due_at is not null
                                           limit 1 for no key update skip locked);
         commit;
-        perform proverq.wake_due(), proverq.rescue_expired(), proverq.finalize_next();
+        perform proverq.wake_due(), proverq.rescue_expired(), test.finalize_next();
         commit;
         exit when not exists (select from proverq.job where finished_at is null);
     end loop;

@@ -58,13 +58,13 @@ sql -c "select test.complete($job, 0)" >/dev/null
 it 'a cancel that waits for the last proof comes before the finalizer' "$(race "select test.complete($job, 1)" "select proverq.cancel($job)")|$(sql -c "select test.states($job), test.state($job)")" 't|proved proved|cancelled'
 job=$(leased)
 sql -c "select test.complete($job, i) from generate_series(0, 1) i" >/dev/null
-it 'a cancel that waits for the finalizer is too late' "$(race 'select proverq.finalize_next()' "select proverq.cancel($job)" | head -n 1 | sed 's/since.*//')" "ERROR:  job $job cannot be cancelled: it is finished "
+it 'a cancel that waits for the finalizer is too late' "$(race 'select test.finalize_next()' "select proverq.cancel($job)" | head -n 1 | sed 's/since.*//')" "ERROR:  job $job cannot be cancelled: it is finished "
 first=$(leased)
 job=$(leased)
 sql -c "select test.complete($first, i), test.complete($job, i) from generate_series(0, 1) i" >/dev/null
 ask a begin
 ask a "select proverq.cancel($first)" >/dev/null
-it 'a finalizer does not wait for a cancel' "$(ask b 'select job_seq from proverq.finalize_next()')" "$job"
+it 'a finalizer does not wait for a cancel' "$(ask b 'select job_seq from test.finalize_next()')" "$job"
 ask a rollback
 job=$(sql -c 'select test.job(1)')
 it 'a cancel that waits for a deletion finds no job' "$(race "delete from proverq.partition where job_seq = $job; delete from proverq.job where job_seq = $job" "select proverq.cancel($job)" | head -n 1)" "ERROR:  there is no job $job"
@@ -77,7 +77,7 @@ job=$(sql -c 'select test.job(1)')
 notified >/dev/null
 sql -c "select proverq.cancel($job, repeat('x', 100000))" >/dev/null
 it 'a cancel is told in few bytes' "$(notified)" "proverq_job {\"job\":$job,\"run\":1,\"state\":\"cancelled\"}"
-sql -c 'update proverq.prover set idle = true where prover_id = 1' -c "select proverq.pause()" >/dev/null
+sql -c 'update proverq_private.prover set idle = true where prover_id = 1' -c "select proverq.pause()" >/dev/null
 it 'a pause wakes nobody' "$(notified)" ''
 sql -c 'select proverq.resume()' >/dev/null
 it 'a resume wakes idle provers' "$(notified)" proverq_work
@@ -88,7 +88,7 @@ close a
 close b
 
 # Many sessions that claim, prove, fail, lose, cancel, retry, move, pause and finalize, while another one looks at the invariants.
-sql -c 'set client_min_messages = warning' -c 'truncate proverq.timing, proverq.failure, proverq.partition, proverq.job restart identity cascade' \
+sql -c 'set client_min_messages = warning' -c 'truncate proverq.timing, proverq_private.failure, proverq.partition, proverq.job restart identity cascade' \
     -c "select count(test.job(5, keep_inputs => true, webhook => 'hook')) from generate_series(1, 80)" >/dev/null
 cat >"$work/worker.sql" <<'END'
 do $$
@@ -98,14 +98,14 @@ declare
     step int;
 begin
     loop
-        for c in select * from proverq.claim((random() * 3)::int + 1, '{1,2,3}', case when random() < 0.1 then 1 else 60000 end, 3) loop
+        for c in select * from proverq_private.claim((random() * 3)::int + 1, '{1,2,3}', case when random() < 0.1 then 1 else 60000 end, 3) loop
             commit; -- a claim is a transaction of its own
             if random() < 0.1 then
-                perform proverq.fail(c.job_seq, c.partition_idx, c.token, 'test', 'test', random() < 0.9, random() < 0.5, '{}', '{}', '{}', '{}');
+                perform proverq_private.fail(c.job_seq, c.partition_idx, c.token, 'test', 'test', random() < 0.9, random() < 0.5, '{}', '{}', '{}', '{}');
             elsif random() < 0.1 then
-                perform proverq.release(c.job_seq, c.partition_idx, c.token, 'test', (random() * 2)::int);
+                perform proverq_private.release(c.job_seq, c.partition_idx, c.token, 'test', (random() * 2)::int);
             else
-                perform proverq.complete(c.job_seq, c.partition_idx, c.token, '{}', '[]', null, '{10,90}', '{0,40}', array[now(), now()], '{1,2}');
+                perform test.record(c.job_seq, c.partition_idx, c.token, '{}', '[]', null, '{10,90}', '{0,40}', array[now(), now()], '{1,2}');
             end if;
             commit;
         end loop;
@@ -130,7 +130,7 @@ begin
             null; -- it has ended, or not, or there is none to retry
         end;
         commit;
-        perform proverq.wake_due(), proverq.rescue_expired(), proverq.finalize_next();
+        perform proverq.wake_due(), proverq.rescue_expired(), test.finalize_next();
         commit;
         exit when not exists (select from proverq.job where finished_at is null);
     end loop;
@@ -153,5 +153,5 @@ it 'the invariants hold all the time' "$(grep -v '^$' "$work/looks" | head -n 3)
 it 'they were looked at more than once' "$([ "$looks" -gt 1 ] && echo yes || echo "$looks")" yes
 it 'and at the end' "$(invariants)" ''
 it 'every job has ended' "$(sql -c 'select count(*) filter (where finished_at is null), count(*) from proverq.job')" '0|80'
-it 'and every run has told it' "$(sql -c "select count(*) from proverq.job j, generate_series(1, j.run) r where not exists (select from proverq.webhook_delivery d where d.job_seq = j.job_seq and d.run = r)")" 0
+it 'and every run has told it' "$(sql -c "select count(*) from proverq.job j, generate_series(1, j.run) r where not exists (select from proverq_private.webhook_delivery d where d.job_seq = j.job_seq and d.run = r)")" 0
 it 'there were other runs than first ones' "$(sql -c 'select max(run) > 1 from proverq.job')" t

@@ -6,8 +6,8 @@ create function test.step(prover int, job bigint, idx int, worker int, step text
     select test.at(to_ms), job, idx, case when job is not null then attempt end, prover, 'cuda:0', worker, s.step, test.at(from_ms), (to_ms - from_ms) * 1000
     from proverq.step s where s.name = step.step
 $$;
-create function test.busy(prover int, kind proverq.activity_kind, from_ms numeric, to_ms numeric, busy_ms numeric default null) returns void language sql as $$
-    insert into proverq.device_activity (recorded_at, prover_id, device, kind, started_at, duration, busy)
+create function test.busy(prover int, kind proverq_private.activity_kind, from_ms numeric, to_ms numeric, busy_ms numeric default null) returns void language sql as $$
+    insert into proverq_private.device_activity (recorded_at, prover_id, device, kind, started_at, duration, busy)
     values (test.at(to_ms), prover, 'cuda:0', kind, test.at(from_ms), (to_ms - from_ms) * 1000, coalesce(busy_ms, to_ms - from_ms) * 1000000)
 $$;
 create function test.gaps(from_ms numeric, to_ms numeric, prover int default 1) returns text language sql as $$
@@ -16,7 +16,7 @@ create function test.gaps(from_ms numeric, to_ms numeric, prover int default 1) 
     from proverq.device_gaps_between(test.at(from_ms), test.at(to_ms)) where prover_id = prover
 $$;
 
-update proverq.prover set device = 'cuda:0', started_at = test.at(0), activity_until = test.at(1000) where prover_id = 1;
+update proverq_private.prover set device = 'cuda:0', started_at = test.at(0), activity_until = test.at(1000) where prover_id = 1;
 select test.job(4), test.job(1) \g /dev/null
 update proverq.job set ready_at = test.at(100) where job_seq = 1;
 update proverq.job set ready_at = test.at(700) where job_seq = 2;
@@ -71,7 +71,7 @@ from proverq.device_utilization_between(test.at(0), test.at(1000)) where bucket 
 select test.is(round(kernel_busy::numeric, 4), 0.6175, 'pauses inside an interval are not busy') from proverq.device_utilization_between(test.at(0), test.at(1000)) where bucket = test.at(200);
 select test.is(round(worker_busy::numeric, 4), 0.1200, 'workers that are not idle') from proverq.device_utilization_between(test.at(0), test.at(1000)) where bucket = test.at(0);
 
-update proverq.prover set device = 'cpu', started_at = test.at(0), activity_until = test.at(400) where prover_id = 2;
+update proverq_private.prover set device = 'cpu', started_at = test.at(0), activity_until = test.at(400) where prover_id = 2;
 select test.busy(2, 'device_span', 0, 100) \g /dev/null
 select test.is(format('%s|%s|%s', kernel_busy, copy_busy, span_busy), '||0.5', 'without records of the device nothing is called kernel time') from proverq.device_utilization_between(test.at(0), test.at(1000)) where prover_id = 2 and bucket = test.at(0);
 
@@ -83,18 +83,18 @@ select test.is(string_agg(format('%s %s%s', step, since_ready / 1000, case when 
 from proverq.job_timeline where job_seq = 1 and partition_idx = 0 and since_ready <= 52000;
 
 -- What a prover records.
-select proverq.record_workers(1, '{-1,1,1}', '{0,0,3}', '{0,1,1}', '{48,47,47}', '{20,20,20}', array[test.at(950), test.at(951), test.at(952)], '{10,20,30}') \g /dev/null
+select proverq_private.record_workers(1, '{-1,1,1}', '{0,0,3}', '{0,1,1}', '{48,47,47}', '{20,20,20}', array[test.at(950), test.at(951), test.at(952)], '{10,20,30}') \g /dev/null
 select test.is(string_agg(format('%s/%s/%s %s', job_seq, partition_idx, attempt, duration), ', ' order by duration), '// 10, 1/0/1 20, 1/3/1 30', 'rows with and without a partition') from proverq.timing where started_at >= test.at(950);
-select proverq.record_workers(1, '{1}', '{3}', '{1}', '{47}', '{20}', array[test.at(953)], '{40}') \g /dev/null
+select proverq_private.record_workers(1, '{1}', '{3}', '{1}', '{47}', '{20}', array[test.at(953)], '{40}') \g /dev/null
 select test.is(count(*), '3', 'a step of an attempt is not written twice') from proverq.timing where started_at >= test.at(950);
-select test.throws($$select proverq.record_workers(1, '{1}', '{}', '{}', '{}', '{}', '{}', '{}')$$, '22023', 'differ in length', 'arrays of different lengths');
-select proverq.record_activity(3, '{0,1,2,3}', array[test.at(1), test.at(2), test.at(3), test.at(4)], '{1,2,3,4}', '{1000,2000,3000,4000}', null) \g /dev/null
-select test.is(string_agg(format('%s %s %s', kind, duration, busy), ', ' order by started_at), 'kernel 1 1000, copy 2 2000, device_span 3 3000, cpu_span 4 4000', 'activity is recorded') from proverq.device_activity where prover_id = 3;
-select test.is(activity_until, null, 'more comes') from proverq.prover where prover_id = 3;
-select proverq.record_activity(3, '{}', '{}', '{}', '{}', test.at(9)) \g /dev/null
-select test.is(activity_until, test.at(9), 'and then it is known') from proverq.prover where prover_id = 3;
-select test.throws($$select proverq.record_activity(1, '{1}', '{}', '{}', '{}', null)$$, '22023', 'differ in length', 'arrays of different lengths');
+select test.throws($$select proverq_private.record_workers(1, '{1}', '{}', '{}', '{}', '{}', '{}', '{}')$$, '22023', 'differ in length', 'arrays of different lengths');
+select proverq_private.record_activity(3, '{0,1,2,3}', array[test.at(1), test.at(2), test.at(3), test.at(4)], '{1,2,3,4}', '{1000,2000,3000,4000}', null) \g /dev/null
+select test.is(string_agg(format('%s %s %s', kind, duration, busy), ', ' order by started_at), 'kernel 1 1000, copy 2 2000, device_span 3 3000, cpu_span 4 4000', 'activity is recorded') from proverq_private.device_activity where prover_id = 3;
+select test.is(activity_until, null, 'more comes') from proverq_private.prover where prover_id = 3;
+select proverq_private.record_activity(3, '{}', '{}', '{}', '{}', test.at(9)) \g /dev/null
+select test.is(activity_until, test.at(9), 'and then it is known') from proverq_private.prover where prover_id = 3;
+select test.throws($$select proverq_private.record_activity(1, '{1}', '{}', '{}', '{}', null)$$, '22023', 'differ in length', 'arrays of different lengths');
 select test.is(count(*), '0', 'every column of the views has a comment')
 from pg_attribute a join pg_class c on c.oid = a.attrelid
-where c.relnamespace = 'proverq'::regnamespace and c.relname in ('step_stats', 'job_timeline', 'device_utilization', 'device_gaps', 'gap_causes') and a.attnum > 0
+where c.relnamespace in ('proverq'::regnamespace, 'proverq_private'::regnamespace) and c.relname in ('step_stats', 'job_timeline', 'device_utilization', 'device_gaps', 'gap_causes') and a.attnum > 0
   and col_description(c.oid, a.attnum) is null and a.attname not in ('job_seq', 'partition_idx', 'attempt', 'host', 'device', 'cause', 'description');

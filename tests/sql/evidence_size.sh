@@ -4,7 +4,7 @@ fresh
 sql -c "select test.job(1)" >/dev/null
 sql <<'SQL'
 update proverq.job set ready_at = '2026-01-01', partitions = 50000;
-update proverq.prover set started_at = '2026-01-01', activity_until = '2026-01-01 00:16:40' where prover_id = 1;
+update proverq_private.prover set started_at = '2026-01-01', activity_until = '2026-01-01 00:16:40' where prover_id = 1;
 create temp table at as
 select i, '2026-01-01'::timestamptz + i * interval '20 ms' as t from generate_series(0, 49999) i;
 -- A step: its number, worker, start and length in microseconds after the partition's own 20 ms began.
@@ -13,10 +13,10 @@ select at.t + interval '30 ms', 1, at.i, 1, 1, 'cuda:0', case when s.step betwee
 from at, (values (10, 0, -60000, 500), (29, 10, -59500, 100), (30, 10, -59400, 400), (31, 10, -59000, 1000), (40, 0, -58000, 57500), (41, 0, -500, 100), (42, 0, -400, 100),
                  (43, 0, -300, 1500), (45, 0, 1200, 300), (46, 0, 1500, 18600), (50, 0, 1000, 500), (51, 0, 1500, 500), (52, 0, 2000, 3000), (53, 0, 5000, 3000), (54, 0, 5000, 4000),
                  (55, 0, 5000, 5000), (56, 0, 12000, 3000), (57, 0, 15000, 4000), (58, 0, 19000, 1000), (60, 30, 20100, 200)) s (step, worker, start, length);
-insert into proverq.device_activity (recorded_at, prover_id, device, kind, started_at, duration, busy)
-select at.t + interval '1 s', 1, 'cuda:0', k.kind::proverq.activity_kind, at.t + k.start * interval '1 us', k.length, k.length * 1000
+insert into proverq_private.device_activity (recorded_at, prover_id, device, kind, started_at, duration, busy)
+select at.t + interval '1 s', 1, 'cuda:0', k.kind::proverq_private.activity_kind, at.t + k.start * interval '1 us', k.length, k.length * 1000
 from at, (values ('copy', 1000, 500), ('kernel', 1500, 17500), ('copy', 19000, 1000)) k (kind, start, length);
-analyze proverq.timing, proverq.device_activity;
+analyze proverq.timing, proverq_private.device_activity;
 SQL
 it 'a million rows' "$(sql -c 'select count(*) from proverq.timing')" 1000000
 window="'2026-01-01', '2026-01-01 00:16:40'"

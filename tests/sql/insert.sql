@@ -72,7 +72,7 @@ select test.is(test.state(7), 'queued', 'and can be repeated');
 -- Endpoints by name and by URL; a disabled one warns.
 insert into proverq.job (circuit, partitions, webhook) values ('mul', 1, 'hook'), ('mul', 1, 'https://example.com/hook');
 select test.is(count(*), '2', 'an endpoint goes by its name or its URL') from proverq.job where endpoint_id = 1;
-update proverq.webhook_endpoint set disabled_at = now(), disabled_reason = 'it answered 410 Gone';
+update proverq_private.webhook_endpoint set disabled_at = now(), disabled_reason = 'it answered 410 Gone';
 set client_min_messages = error;
 insert into proverq.job (circuit, partitions, webhook) values ('mul', 1, 'hook');
 select test.is(endpoint_id, 1, 'a disabled endpoint does not stop a job') from proverq.job order by job_seq desc limit 1;

@@ -3,9 +3,9 @@ select test.job(3), test.job(1, 'other', 5), test.job(1, priority => 3) \g /dev/
 select test.is(test.claim(1, circuits => '{2}'), '3/0', 'one runs');
 select test.is(proverq.pause('mul', 'the key is wrong'), true, 'a circuit is paused');
 select test.is(format('%s %s %s', circuit, reason, paused_by), format('mul the key is wrong %s', session_user), 'it is known by whom and why'),
-       test.is(clock_timestamp() - paused_at < interval '5 s', true, 'and since when') from proverq.paused;
+       test.is(clock_timestamp() - paused_at < interval '5 s', true, 'and since when') from proverq_private.paused;
 select test.is(test.claim(5), '2/0', 'nothing of it is claimed, all else is');
-select test.is(array_agg(circuit_id), null, 'no prover is asked to load it') from proverq.wanted_circuits('{}', 8);
+select test.is(array_agg(circuit_id), null, 'no prover is asked to load it') from proverq_private.wanted_circuits('{}', 8);
 select test.is(test.complete(3, 0), true, 'what runs goes on to its end');
 select test.job(1, priority => 9) \g /dev/null
 select test.is(test.claim(5), null, 'a job that comes while it is paused waits too');
@@ -13,18 +13,18 @@ select test.is(format('%s %s', job_seq, paused), '4 t', 'the view shows what is 
 select test.matches(proverq.why(4), '^job 4: circuit mul is paused by \w+ \d+ ms ago: the key is wrong; to go on: select proverq.resume\(''mul''\);$', 'why');
 select test.is(bool_or(paused), false, 'others are not') from proverq.jobs where circuit = 'other';
 select test.is(proverq.pause('mul', 'another reason'), false, 'to pause it again');
-select test.is(string_agg(reason, ', '), 'another reason', 'gives another reason') from proverq.paused;
+select test.is(string_agg(reason, ', '), 'another reason', 'gives another reason') from proverq_private.paused;
 select test.is(proverq.resume('other'), false, 'another circuit is not paused');
 select test.is(proverq.resume('mul'), true, 'it is resumed');
 select test.is(proverq.resume('mul'), false, 'once');
-select test.is(array_agg(circuit_id), '{2}', 'provers are asked for it again') from proverq.wanted_circuits('{}', 8);
+select test.is(array_agg(circuit_id), '{2}', 'provers are asked for it again') from proverq_private.wanted_circuits('{}', 8);
 select test.is(test.claim(2), '4/0 1/0', 'and claims go on in order');
 
 -- Everything.
 select test.job(1, 'other') \g /dev/null
 select test.is(proverq.pause(), true, 'everything is paused');
 select test.is(test.claim(5), null, 'nothing is claimed');
-select test.is(count(*), '0', 'nothing is wanted') from proverq.wanted_circuits('{}', 8);
+select test.is(count(*), '0', 'nothing is wanted') from proverq_private.wanted_circuits('{}', 8);
 select test.is(proverq.pause('other'), true, 'one circuit beside');
 select test.matches(proverq.why(5), 'job 5: everything is paused by .*select proverq.resume\(\); and circuit other is paused by .*select proverq.resume\(''other''\);', 'why, of what is paused twice');
 select test.matches(proverq.why(1), 'job 1: running: .*; the rest waits: everything is paused by', 'why, of what runs');
@@ -40,7 +40,7 @@ select test.throws('select proverq.pause(null)', '42704', 'no circuit NULL', 'no
 select test.throws('select proverq.resume(''nil'')', '42704', 'no circuit nil', 'to resume an unknown circuit');
 
 -- An attempt that failed prefers another device.
-insert into proverq.prover (instance, host, pid, device) values (gen_random_uuid(), 'host1', 9, 'cuda:1'); -- number 5
+insert into proverq_private.prover (instance, host, pid, device) values (gen_random_uuid(), 'host1', 9, 'cuda:1'); -- number 5
 select test.job(2) as job \gset
 create function test.avoid(job bigint, by int, code text default 'device_fault', interval default '1 min') returns void language sql as $$
     update proverq.partition set state = 'ready', token = null, lease_until = null, prover_id = by, error_code = code, avoid_until = clock_timestamp() + $4
@@ -57,8 +57,8 @@ select test.is(test.claim(5, 5), format('%s/0', :job), 'another device of the sa
 select test.is(avoid_until, null, 'and nothing is avoided any more') from proverq.partition where job_seq = :job and partition_idx = 0;
 rollback;
 begin;
-insert into proverq.prover (instance, host, pid, device) values (gen_random_uuid(), 'host1', 10, 'cpu');
-select test.is(test.claim(5, (select max(prover_id) from proverq.prover)), format('%s/1', :job), 'a new process on the same device is no other device');
+insert into proverq_private.prover (instance, host, pid, device) values (gen_random_uuid(), 'host1', 10, 'cpu');
+select test.is(test.claim(5, (select max(prover_id) from proverq_private.prover)), format('%s/1', :job), 'a new process on the same device is no other device');
 rollback;
 begin;
 select test.avoid(:job, 1, 'absent') \g /dev/null
@@ -66,15 +66,15 @@ select test.is(test.claim(5, 5), format('%s/1', :job), 'a file that is absent is
 select test.is(test.claim(5, 2), format('%s/0', :job), 'another host takes it');
 rollback;
 begin;
-update proverq.prover set state = 'stopped' where prover_id <> 1;
+update proverq_private.prover set state = 'stopped' where prover_id <> 1;
 select test.is(test.claim(5, 1), format('%s/0 %1$s/1', :job), 'where no other runs it is not left');
 rollback;
 begin;
-update proverq.prover set seen_at = clock_timestamp() - interval '2 min' where prover_id <> 1;
+update proverq_private.prover set seen_at = clock_timestamp() - interval '2 min' where prover_id <> 1;
 select test.is(test.claim(5, 1), format('%s/0 %1$s/1', :job), 'nor where the others are silent');
 rollback;
 begin;
-select proverq.circuit_refused(prover_id, 2, 'device_memory', 'too large') from proverq.prover where prover_id <> 1 \g /dev/null
+select proverq_private.circuit_refused(prover_id, 2, 'device_memory', 'too large') from proverq_private.prover where prover_id <> 1 \g /dev/null
 select test.is(test.claim(5, 1), format('%s/0 %1$s/1', :job), 'nor where the others refuse the circuit');
 rollback;
 begin;

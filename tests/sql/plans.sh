@@ -15,7 +15,7 @@ claim_us() {
             begin
                 for i in 1..41 loop
                     t := clock_timestamp();
-                    perform count(*) from proverq.claim_from(1, '{$1}', 60000, 1, $bounds);
+                    perform count(*) from proverq_private.claim(1, '{$1}', 60000, 1, $bounds);
                     us := us || extract(epoch from clock_timestamp() - t) * 1e6;
                 end loop;
                 return (select round(percentile_disc(0.5) within group (order by u)) from unnest(us) u);
@@ -59,13 +59,13 @@ full=$(claim_us 1,2)
 bounded=$(claim_us 1,2 2 0 1000 99)
 it 'a claim from its bound is as fast with 100,000 dead rows ahead' "$([ "$bounded" -lt $((small * 5 + 1000)) ] && echo yes || echo "$small us, then $bounded us")" yes
 it 'without it, it is not' "$([ "$full" -gt $((bounded * 3)) ] && echo yes || echo "$bounded us, without $full us")" yes
-wanted_ms() { sql -c "explain analyze select * from proverq.wanted_circuits('{1,2}', 8)" | sed -nE 's/^Execution Time: ([0-9]+).*/\1/p'; }
+wanted_ms() { sql -c "explain analyze select * from proverq_private.wanted_circuits('{1,2}', 8)" | sed -nE 's/^Execution Time: ([0-9]+).*/\1/p'; }
 it 'circuits that are known are not looked at' "$([ "$(wanted_ms)" -lt $((full / 2000 + 20)) ] && echo yes || echo "$(wanted_ms) ms")" yes
-lease=$(sql -c "select format('%s|%s|%s', job_seq, partition_idx, token) from proverq.claim(1, '{1,2}', 60000, 1)")
+lease=$(sql -c "select format('%s|%s|%s', job_seq, partition_idx, token) from proverq_private.claim(1, '{1,2}', 60000, 1)")
 IFS='|' read -r job idx token <<<"$lease"
 call_us() { sql -c "explain analyze $1" -c "explain analyze $1" | sed -nE 's/^Execution Time: ([0-9]+)\.([0-9]{3}).*/\1\2/p' | tail -n 1; }
-by_key=$(call_us "select proverq.renew_leases(1, '{$job}', '{$idx}', '{$token}', 60000)")
-by_token=$(call_us "select proverq.heartbeat(1, '{$token}', 60000)")
+by_key=$(call_us "select proverq_private.renew_leases(1, '{$job}', '{$idx}', '{$token}', 60000)")
+by_token=$(call_us "select test.heartbeat(1, '{$token}', 60000)")
 echo "-- a renewal takes $((10#$by_key)) us, as before version 9 $((10#$by_token)) us, with 100,000 leases that have ended"
 it 'leases are renewed by key, past all that have ended' "$([ $((10#$by_key * 5)) -lt $((10#$by_token)) ] && echo yes || echo "$by_key us, by token $by_token us")" yes
 ask old rollback >/dev/null
@@ -78,10 +78,10 @@ used() {
 settle() { sql -c 'select pg_stat_force_next_flush()' >/dev/null && sleep 0.2; }
 settle
 before=$(used)
-sql -c "select count(*) from proverq.claim(1, '{1,2,3}', 60000, 4)" -c "select * from proverq.wanted_circuits('{}', 8)" \
-    -c "select proverq.renew_leases(1, '{1}', '{0}', array[gen_random_uuid()], 1000)" -c 'select proverq.rescue_expired(), proverq.wake_due()' \
-    -c "select proverq.rescue_prover('00000000-0000-0000-0000-000000000002')" -c 'select count(*) from proverq.finalizable(10)' \
-    -c 'select test.complete(1, 0), test.fail(1, 1, true, true), test.fail(1, 2, false, true)' -c 'select proverq.finalize(1)' \
+sql -c "select count(*) from proverq_private.claim(1, '{1,2,3}', 60000, 4)" -c "select * from proverq_private.wanted_circuits('{}', 8)" \
+    -c "select proverq_private.renew_leases(1, '{1}', '{0}', array[gen_random_uuid()], 1000)" -c 'select proverq.rescue_expired(), proverq.wake_due()' \
+    -c "select proverq_private.rescue_prover('00000000-0000-0000-0000-000000000002')" -c 'select count(*) from proverq_private.finalizable(10)' \
+    -c 'select test.complete(1, 0), test.fail(1, 1, true, true), test.fail(1, 2, false, true)' -c 'select proverq_private.finalize(1)' \
     -c 'select test.job(3)' -c 'select proverq.why(1), proverq.why(2)' -c 'select * from proverq.jobs where job_seq = 1' -c 'select * from proverq.provers' >/dev/null
 settle
 it 'nothing scans the table of partitions' "$(used)" "$before"

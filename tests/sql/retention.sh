@@ -3,8 +3,8 @@
 fresh
 open a
 open b
-sql -c "select proverq.make_timing_partitions(0)" -c "create table proverq.timing_20200101 partition of proverq.timing for values from ('2020-01-01 00:00+00') to ('2020-01-02 00:00+00')" \
-    -c "insert into proverq.prover (instance, host, pid, device, state, seen_at) values (gen_random_uuid(), 'old', 1, 'cpu', 'stopped', '2020-01-01')" >/dev/null
+sql -c "select proverq.make_timing_partitions(0)" -c "create table proverq_private.timing_20200101 partition of proverq.timing for values from ('2020-01-01 00:00+00') to ('2020-01-02 00:00+00')" \
+    -c "insert into proverq_private.prover (instance, host, pid, device, state, seen_at) values (gen_random_uuid(), 'old', 1, 'cpu', 'stopped', '2020-01-01')" >/dev/null
 # Milliseconds that a statement takes, psql's start included.
 ms() {
     local start=${EPOCHREALTIME/./}
@@ -24,7 +24,7 @@ ask a begin
 it 'when it is read no more, it is' "$(ask a 'select what, removed from proverq.prune()')" 'timing tables|1'
 it 'another session that deletes meanwhile does nothing, at once' "$(ask b 'select count(*) from proverq.prune()')" 0
 ask a commit
-it 'it is gone' "$(sql -c "select to_regclass('proverq.timing_20200101') is null")" t
+it 'it is gone' "$(sql -c "select to_regclass('proverq_private.timing_20200101') is null")" t
 
 # A job that somebody has locked is left for later.
 sql -c 'select test.job(2), test.job(2)' -c "select proverq.cancel(1), proverq.cancel(2)" -c "update proverq.job set created_at = '2020-01-01', finished_at = '2020-01-01'" >/dev/null

@@ -6,7 +6,7 @@ select test.is(test.complete(1, 0), true, 'one proved'), test.is(test.fail(1, 3,
 select test.throws('select proverq.retry(1)', '55000', 'job 1 cannot be retried: it has not ended, it is running .*cancel it first \(select proverq.cancel\(1\);\)', 'a running job is not retried');
 select test.is(test.fail(1, 1, false, true), 'failed', 'one fails for good');
 select test.throws('select proverq.retry(1)', '55000', 'it is failing', 'nor one that is failing');
-select test.is(event, 'proverq.job.failed', 'the first run ends') from proverq.finalize_next();
+select test.is(event, 'proverq.job.failed', 'the first run ends') from test.finalize_next();
 select test.is(proverq.retry(1), 2, 'a retry is the second run');
 select test.is(format('%s %s %s %s %s', state, run, remaining, error_code, finished_at), 'queued 2 3  ', 'the job is queued again') from proverq.job where job_seq = 1;
 select test.is(test.states(1), 'proved ready ready ready', 'what is proved stays');
@@ -15,10 +15,10 @@ select test.is(test.complete(1, 2, :'late'), false, 'a late proof of the first r
 select test.throws('select proverq.retry(1)', '55000', 'has not ended, it is running', 'no third run before the second has ended');
 select test.is(test.claim(9), '1/1 1/2 1/3', 'the second run claims the rest');
 select test.complete(1, i) from generate_series(1, 3) i \g /dev/null
-select test.is(format('%s %s %s', job_seq, run, event), '1 2 proverq.job.finished', 'and ends once') from proverq.finalize_next();
-select test.is(count(*), '0', 'only once') from proverq.finalize_next();
+select test.is(format('%s %s %s', job_seq, run, event), '1 2 proverq.job.finished', 'and ends once') from test.finalize_next();
+select test.is(count(*), '0', 'only once') from test.finalize_next();
 select test.is(string_agg(format('%s %s %s', run, event, body::jsonb #>> '{data,run}'), ', ' order by run), '1 proverq.job.failed 1, 2 proverq.job.finished 2', 'each run has its own webhook'),
-       test.is(count(distinct delivery_id), '2', 'under its own id') from proverq.webhook_delivery;
+       test.is(count(distinct delivery_id), '2', 'under its own id') from proverq_private.webhook_delivery;
 select test.is(string_agg(format('%s %s %s', partition_idx, attempt, run), ', ' order by partition_idx), '1 1 1, 3 1 1', 'errors of the first run are kept') from proverq.failures;
 select test.throws('select proverq.retry(1)', '55000', 'job 1 is finished: there is nothing to retry .*proverq.proof\(1\)', 'a finished job is not retried');
 select test.throws('select proverq.retry(99)', 'P0002', 'no job 99', 'a job that is not there');
@@ -35,7 +35,7 @@ select test.job(1, webhook => 'hook') as job \gset
 select test.claim(1) \g /dev/null
 select test.complete(:job, 0), proverq.cancel(:job) \g /dev/null
 select test.is(proverq.retry(:job), 2, 'a job cancelled with all its proofs needs no inputs');
-select test.is(format('%s %s', run, event), '2 proverq.job.finished', 'and only has to be finalized') from proverq.finalize_next();
+select test.is(format('%s %s', run, event), '2 proverq.job.finished', 'and only has to be finalized') from test.finalize_next();
 select test.is(jsonb_array_length(proverq.proof(:job)), 1, 'it has its result');
 
 -- Inputs that are gone.
@@ -53,7 +53,7 @@ select test.is(proverq.retry_with_witnesses(:job, array[null, '\x0a'::bytea, '\x
 select test.is(string_agg(format('%s %s', state, witness), ', ' order by partition_idx), 'proved , ready \x0a, ready \x0b', 'are where they belong') from proverq.partition where job_seq = :job;
 select test.is(test.claim(9), format('%s/1 %1$s/2', :job), 'and claimed');
 select test.complete(:job, i) from generate_series(1, 2) i \g /dev/null
-select test.is(run, 2, 'to the end of the second run') from proverq.finalize_next();
+select test.is(run, 2, 'to the end of the second run') from test.finalize_next();
 select test.is(count(witness), '0', 'when they go as well') from proverq.partition where job_seq = :job;
 
 -- Of a request only the inputs of that request.
@@ -71,8 +71,8 @@ select proverq.enqueue_path('mul', array['a.wtns']) as job \gset
 select proverq.cancel(:job) \g /dev/null
 select test.is(proverq.retry(:job), 2, 'paths of files are not deleted'), test.is(test.states(:job), 'ready', 'so such a job is retried as it is');
 select proverq.cancel(:job) \g /dev/null
-insert into proverq.artefact (sha256, kind, bytes, path) values (sha256('wasm'), 'wasm', 100, 'w');
-select proverq.circuit_add('calc', sha256('4'), 'bn128', 9, 1, 3, sha256('mul'), null, '{}', false, 'wasm', sha256('wasm'), 1, '{"a": 1}') \g /dev/null
+insert into proverq_private.artefact (sha256, kind, bytes, path) values (sha256('wasm'), 'wasm', 100, 'w');
+select proverq_private.circuit_add('calc', sha256('4'), 'bn128', 9, 1, 3, sha256('mul'), null, '{}', false, 'wasm', sha256('wasm'), 1, '{"a": 1}') \g /dev/null
 select proverq.enqueue('calc', array['{"a": 1}'::jsonb, '{"a": 2}'], request_id => 'calc') as job \gset
 select proverq.cancel(:job) \g /dev/null
 select test.throws(format('select proverq.retry(%s)', :job), '55000', 'retry_with_inputs\(\d+', 'the hint of a circuit that takes inputs');

@@ -28,12 +28,12 @@ sql() { psql -X -q -A -t -v ON_ERROR_STOP=1 "$dsn" "$@"; }
 # What `proverq migrate up` does; the same files in the same order.
 apply() {
     local files=() file
-    for file in migrations/*.up.sql sql/functions/*.sql sql/views/*.sql sql/*.sql; do [ ! -f "$file" ] || files+=(-f "$file"); done
+    for file in migrations/*.up.sql sql/functions/*.sql sql/views/*.sql sql/grants.sql; do [ ! -f "$file" ] || files+=(-f "$file"); done
     sql -1 "${files[@]}"
 }
 
 fresh() {
-    PGOPTIONS='-c client_min_messages=warning' sql -c 'drop schema if exists proverq, test cascade' && apply &&
+    PGOPTIONS='-c client_min_messages=warning' sql -c 'drop schema if exists proverq, proverq_private, test cascade' && apply &&
         sql -f tests/sql/lib.sql -c 'select test.fixture()' >/dev/null
 }
 

@@ -7,7 +7,7 @@ select test.is(string_agg(format('%s %s', state, priority), ', ' order by partit
 select test.is(priority, 9, 'the job has the new priority') from proverq.job where job_seq = 1;
 select test.is(test.claim(3), '1/2 1/3 2/0', 'and the claim the new order');
 select test.is(proverq.set_priority(1, -1), 0, 'nothing of it waits');
-select proverq.release(1, 2, test.token(1, 2), 'test', 0), test.fail(1, 3, true, true), test.fail(1, 0, true, true) \g /dev/null
+select proverq_private.release(1, 2, test.token(1, 2), 'test', 0), test.fail(1, 3, true, true), test.fail(1, 0, true, true) \g /dev/null
 update proverq.partition set lease_until = clock_timestamp() - interval '1 s' where job_seq = 1 and partition_idx = 1;
 select proverq.rescue_expired() \g /dev/null
 select test.is(string_agg(format('%s %s', state, priority), ', ' order by partition_idx), 'held -1, ready -1, ready -1, held -1', 'what comes back takes the new priority') from proverq.partition where job_seq = 1;

@@ -17,7 +17,7 @@ run() {
 it register "$(run prover_register "('00000000-0000-0000-0000-0000000000aa', 'host', 1, 'cpu', 'a CPU', '0.1')")" 5
 it 'register again' "$(run prover_register "('00000000-0000-0000-0000-0000000000aa', 'host', 1, 'cpu', 'a CPU', '0.1')")" 5
 run prover_idle '(5, true)'
-it idle "$(sql -c 'select idle from proverq.prover where prover_id = 5')" t
+it idle "$(sql -c 'select idle from proverq_private.prover where prover_id = 5')" t
 sql -c 'select test.job(1)' >/dev/null
 it wanted "$(run wanted_circuits "('{}')")" 2
 it 'the circuit' "$(run circuit_get "(2, 'x86_64')" | cut -d'|' -f1-6,9-10,13-)" 'mul|2|bn128|4|1|3|mul.zkey||{"nPublic": 1}|f|||||||||'
@@ -32,13 +32,13 @@ it 'wake, too early' "$(run wake_due)" 0
 sql -c 'update proverq.partition set due_at = now(), avoid_until = null' # the only other device would be waited for
 it wake "$(run wake_due)" 1
 token=$(run claim "(5, '{2}', 60000, 4, '{}', '{}', '{}', '{}')" | cut -d'|' -f4)
-it complete "$(run complete "(1, 0, '$token', '{}', '[]', null, '{10}', '{0}', array[now()], '{7}')")" t
+it complete "$(run complete "('{1}', '{0}', array['$token']::uuid[], '{\"{}\"}', '{\"[]\"}', '{NULL}', '{1}', '{10}', '{0}', array[now()], '{7}')")" 1
 it finalizable "$(run finalizable '(10)')" 1
 it finalize "$(run finalize '(1)')" '1|proverq.job.finished|'
 it 'rescue expired' "$(run rescue_expired)" 0
 it 'rescue prover' "$(run rescue_prover "('00000000-0000-0000-0000-0000000000aa')")" 0
 run prover_stop '(5)'
-it stop "$(sql -c 'select state, idle from proverq.prover where prover_id = 5')" 'stopped|f'
+it stop "$(sql -c 'select state, idle from proverq_private.prover where prover_id = 5')" 'stopped|f'
 it 'timing partitions' "$(run make_timing_partitions '(1)')" 2
 it 'artefact' "$(run artefact_put "(sha256('a'), 'r1cs', 3, null)")" t
 it 'artefact again' "$(run artefact_put "(sha256('a'), 'r1cs', 3, null)")" ''

@@ -19,19 +19,14 @@ static struct options options_of(const char *const *argument) {
                             .n_arguments = argument ? 1 : 0};
 }
 
-static enum err up(const char *version) {
-    struct options options = options_of(version ? &version : NULL);
+static enum err up(void) {
+    struct options options = options_of(NULL);
     return migrate_up(&options, &error);
 }
 
 static enum err down(const char *version) {
     struct options options = options_of(&version);
     return migrate_down(&options, &error);
-}
-
-static enum err to(const char *version) {
-    struct options options = options_of(&version);
-    return migrate_to(&options, &error);
 }
 
 static enum err plan(const char *version) {
@@ -47,7 +42,7 @@ static bool is_there(const char *object) {
 
 static void setup(void) {
     open_db();
-    script("drop schema if exists proverq cascade");
+    script("drop schema if exists proverq, proverq_private cascade");
 }
 
 /* The migrations that are compiled in, and the newest one's number, as text. */
@@ -62,7 +57,7 @@ static int known(char newest[16]) {
 START_TEST(up_makes_what_the_daemons_need) {
     char newest[16];
     CHECK_ERR(schema_check(db, &error), ERR_SCHEMA, "run: proverq migrate up");
-    CHECK_OK(up(NULL));
+    CHECK_OK(up());
     CHECK_OK(schema_check(db, &error));
     ck_assert(is_there("proverq.job") && is_there("proverq.jobs"));
     ck_assert_int_eq(number("select count(*) from proverq.schema_migration"), known(newest));
@@ -70,86 +65,88 @@ START_TEST(up_makes_what_the_daemons_need) {
 END_TEST
 
 START_TEST(up_again_keeps_the_data) {
-    char newest[16];
-    ck_assert_int_gt(known(newest), 0);
-    CHECK_OK(up(NULL));
-    script("insert into proverq.artefact values (sha256('z'), 'zkey', 1, 'z')");
-    CHECK_OK(up(NULL));
-    CHECK_OK(up(newest));
-    ck_assert_int_eq(number("select count(*) from proverq.artefact"), 1);
+    CHECK_OK(up());
+    script("insert into proverq_private.artefact values (sha256('z'), 'zkey', 1, 'z')");
+    CHECK_OK(up());
+    ck_assert_int_eq(number("select count(*) from proverq_private.artefact"), 1);
 }
 END_TEST
 
 START_TEST(up_repairs_functions_and_views) {
-    CHECK_OK(up(NULL));
+    CHECK_OK(up());
     script("drop view proverq.jobs; drop function proverq.why(bigint)");
-    CHECK_OK(up(NULL));
+    CHECK_OK(up());
     ck_assert(is_there("proverq.jobs"));
     ck_assert_int_eq(number("select count(*) from pg_proc where proname = 'why'"), 1);
 }
 END_TEST
 
 START_TEST(down_to_0_removes_everything) {
-    CHECK_OK(up(NULL));
-    CHECK_OK(down("1"));
-    ck_assert(is_there("proverq.job") && !is_there("proverq.device_activity"));
-    CHECK_OK(up(NULL));
-    ck_assert(is_there("proverq.jobs") && is_there("proverq.device_activity"));
+    CHECK_OK(up());
+    CHECK_OK(plan("0"));
+    CHECK_OK(plan(NULL));
+    ck_assert(is_there("proverq.jobs"));
     CHECK_OK(down("0"));
-    ck_assert_int_eq(number("select count(*) from pg_namespace where nspname = 'proverq'"), 0);
+    ck_assert_int_eq(number("select count(*) from pg_namespace where nspname ~ '^proverq'"), 0);
     CHECK_OK(down("0"));
-    CHECK_OK(up(NULL));
+    CHECK_OK(up());
     CHECK_OK(schema_check(db, &error));
 }
 END_TEST
 
-START_TEST(to_goes_up_and_down) {
-    CHECK_OK(to("3"));
-    ck_assert(is_there("proverq.step_stats") && is_there("proverq.device_activity"));
-    CHECK_OK(to("1"));
-    ck_assert(is_there("proverq.jobs") && !is_there("proverq.device_activity"));
-    CHECK_OK(to("4"));
-    CHECK_OK(plan("1"));
-    CHECK_OK(plan(NULL));
-    ck_assert_int_eq(number("select max(version)::int8 from proverq.schema_migration"), 4);
-    CHECK_ERR(schema_check(db, &error), ERR_SCHEMA, "run: proverq migrate up");
+START_TEST(down_to_a_version_that_is_not_below_changes_nothing) {
+    char newest[16];
+    ck_assert_int_gt(known(newest), 0);
+    CHECK_OK(up());
+    CHECK_OK(down(newest));
+    ck_assert(is_there("proverq.jobs"));
+    CHECK_OK(schema_check(db, &error));
+}
+END_TEST
+
+START_TEST(tables_without_functions_want_migrate_up) {
+    CHECK_OK(up());
+    CHECK_OK(db_script(db, "drop", code_drop_file()->text, &error));
+    ck_assert(is_there("proverq.job") && !is_there("proverq.jobs"));
+    CHECK_ERR(schema_check(db, &error), ERR_SCHEMA, "no functions and views");
+    CHECK_OK(up());
+    CHECK_OK(schema_check(db, &error));
 }
 END_TEST
 
 START_TEST(a_changed_file_stops_migrate_and_warns_daemons) {
-    CHECK_OK(up(NULL));
-    script("update proverq.schema_migration set checksum = repeat('0', 64) where version = 2");
-    CHECK_ERR(up(NULL), ERR_SCHEMA, "another migrations/0002_calculators.up.sql");
-    CHECK_ERR(to("1"), ERR_SCHEMA, "restore that file");
+    CHECK_OK(up());
+    script("update proverq.schema_migration set checksum = repeat('0', 64) where version = 1");
+    CHECK_ERR(up(), ERR_SCHEMA, "another migrations/0001_initial.up.sql");
+    CHECK_ERR(down("0"), ERR_SCHEMA, "restore that file");
     CHECK_OK(schema_check(db, &error));
 }
 END_TEST
 
 START_TEST(a_table_in_use_is_not_waited_for_without_end) {
-    CHECK_OK(up(NULL));
+    CHECK_OK(up());
     script("begin; lock table proverq.job in access share mode");
-    CHECK_ERR(to("4"), ERR_DATABASE, "has proverq.job in use: end that transaction");
+    CHECK_ERR(down("0"), ERR_DATABASE, "has proverq.job in use: end that transaction");
     script("rollback");
-    CHECK_OK(to("4"));
+    CHECK_OK(down("0"));
 }
 END_TEST
 
 START_TEST(versions_that_are_not_there_are_refused) {
-    CHECK_ERR(up("2x"), ERR_USAGE, "no migration '2x'");
-    CHECK_ERR(up("999"), ERR_USAGE, "the newest is ");
-    CHECK_ERR(up(""), ERR_USAGE, "no migration ''");
-    CHECK_ERR(down("-1"), ERR_USAGE, "no migration '-1'");
-    CHECK_ERR(down("99999999999999999999"), ERR_USAGE, "no migration");
-    CHECK_OK(up(NULL));
-    CHECK_ERR(up("0"), ERR_USAGE, "proverq migrate down 0");
+    CHECK_ERR(down("2x"), ERR_USAGE, "migration \"2x\" does not exist");
+    CHECK_ERR(down("999"), ERR_USAGE, "the newest is ");
+    CHECK_ERR(down(""), ERR_USAGE, "migration \"\" does not exist");
+    CHECK_ERR(down("-1"), ERR_USAGE, "migration \"-1\" does not exist");
+    CHECK_ERR(plan("99999999999999999999"), ERR_USAGE, "does not exist");
 }
 END_TEST
 
 START_TEST(a_newer_schema_is_left_alone) {
-    CHECK_OK(up(NULL));
-    script("insert into proverq.schema_migration values (9000, 'later', false)");
+    CHECK_OK(up());
+    script("insert into proverq.schema_migration values (9000, 'later', false, now(), repeat('0', "
+           "64))");
     CHECK_OK(schema_check(db, &error));
-    CHECK_ERR(up(NULL), ERR_SCHEMA, "version 9000");
+    CHECK_ERR(up(), ERR_SCHEMA, "version 9000");
     CHECK_ERR(down("0"), ERR_SCHEMA, "version 9000");
     script("update proverq.schema_migration set breaking = true where version = 9000");
     CHECK_ERR(schema_check(db, &error), ERR_SCHEMA, "or a newer one");
@@ -158,7 +155,7 @@ START_TEST(a_newer_schema_is_left_alone) {
 END_TEST
 
 START_TEST(a_schema_that_lacks_a_migration_is_refused) {
-    CHECK_OK(up(NULL));
+    CHECK_OK(up());
     script("update proverq.schema_migration set version = 0, breaking = false "
            "where version = 1");
     CHECK_ERR(schema_check(db, &error), ERR_SCHEMA, "run: proverq migrate up");
@@ -167,14 +164,14 @@ END_TEST
 
 START_TEST(a_migration_that_fails_leaves_nothing) {
     script("create schema proverq; create table proverq.partition (mine int)");
-    CHECK_ERR(up(NULL), ERR_DATABASE, "migrations/0001_initial.up.sql");
+    CHECK_ERR(up(), ERR_DATABASE, "migrations/0001_initial.up.sql");
     ck_assert_ptr_nonnull(strstr(error.text, "\"partition\" already exists"));
     ck_assert(!is_there("proverq.job") && is_there("proverq.partition"));
 }
 END_TEST
 
 START_TEST(a_view_of_somebody_else_stops_down) {
-    CHECK_OK(up(NULL));
+    CHECK_OK(up());
     script("create view public.test_migrate as select * from proverq.jobs");
     CHECK_ERR(down("0"), ERR_DATABASE, "depend");
     ck_assert(is_there("public.test_migrate") && is_there("proverq.job"));
@@ -185,7 +182,7 @@ END_TEST
 START_TEST(status_answers_in_every_state) {
     struct options options = options_of(NULL);
     CHECK_OK(migrate_status(&options, &error));
-    CHECK_OK(up(NULL));
+    CHECK_OK(up());
     CHECK_OK(migrate_status(&options, &error));
     options.database = "host=/nonexistent";
     ck_assert_int_eq(migrate_status(&options, &error), ERR_CONNECTION);
@@ -226,7 +223,7 @@ START_TEST(the_table_of_steps_is_the_list_in_steps_h) {
 #undef X
     };
     enum { STEPS = sizeof steps / sizeof *steps };
-    CHECK_OK(up(NULL));
+    CHECK_OK(up());
     struct db_result *rows = query("select step, name, description from proverq.step order by step",
                                    "", "stt", DB_NO_PARAMS);
     ck_assert_int_eq(db_rows(rows), STEPS);
@@ -258,7 +255,8 @@ int main(void) {
                                          &up_again_keeps_the_data,
                                          &up_repairs_functions_and_views,
                                          &down_to_0_removes_everything,
-                                         &to_goes_up_and_down,
+                                         &down_to_a_version_that_is_not_below_changes_nothing,
+                                         &tables_without_functions_want_migrate_up,
                                          &a_changed_file_stops_migrate_and_warns_daemons,
                                          &a_table_in_use_is_not_waited_for_without_end,
                                          &versions_that_are_not_there_are_refused,

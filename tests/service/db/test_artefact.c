@@ -33,7 +33,7 @@ static void write_file(const char *path, size_t n, uint8_t seed) {
 
 static void setup(void) {
     db = connect_db();
-    script("truncate proverq.artefact cascade");
+    script("truncate proverq_private.artefact cascade");
     snprintf(base, sizeof base, "/tmp/proverq-artefact-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(base));
     snprintf(cache, sizeof cache, "%s/cache", base);
@@ -126,12 +126,13 @@ END_TEST
 
 START_TEST(what_the_database_has_wrong_is_refused_and_not_kept) {
     store(UINT64_MAX);
-    script("update proverq.artefact_chunk set data = set_byte(data, 5, 255 - get_byte(data, 5)) "
+    script("update proverq_private.artefact_chunk set data = set_byte(data, 5, 255 - "
+           "get_byte(data, 5)) "
            "where idx = 1");
     refused(ERR_MISMATCH);
-    script("delete from proverq.artefact_chunk where idx = 1");
+    script("delete from proverq_private.artefact_chunk where idx = 1");
     refused(ERR_MISMATCH);
-    script("delete from proverq.artefact_chunk");
+    script("delete from proverq_private.artefact_chunk");
     refused(ERR_MISMATCH);
     ck_assert_int_eq(count(".zkey") + count(".part"), 0);
 }

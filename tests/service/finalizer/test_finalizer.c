@@ -118,9 +118,9 @@ static void prove_jobs(int n, bool has_webhook) {
 
 static const char state[] = "select coalesce(min(state)::text, 'none') from proverq.job";
 static const char delivery[] =
-    "select coalesce(min(state || ' ' || attempts), 'none') from proverq.webhook_delivery";
+    "select coalesce(min(state || ' ' || attempts), 'none') from proverq_private.webhook_delivery";
 static const char last_error[] =
-    "select coalesce(min(last_error), '') from proverq.webhook_delivery";
+    "select coalesce(min(last_error), '') from proverq_private.webhook_delivery";
 
 /* --- jobs --- */
 
@@ -168,10 +168,10 @@ START_TEST(the_receiver_gets_what_the_outbox_holds_and_can_verify_it) {
     prove_jobs(1, true);
     wait_for(delivery, "delivered 1");
     struct receiver_request last = receiver_last();
-    char *body = value("select body from proverq.webhook_delivery"),
-         *secret = value("select secret from proverq.webhook_secret"),
-         *id = value(
-             "select 'msg_' || replace(delivery_id::text, '-', '') from proverq.webhook_delivery");
+    char *body = value("select body from proverq_private.webhook_delivery"),
+         *secret = value("select secret from proverq_private.webhook_secret"),
+         *id = value("select 'msg_' || replace(delivery_id::text, '-', '') from "
+                     "proverq_private.webhook_delivery");
     ck_assert_uint_eq(last.body_bytes, strlen(body));
     ck_assert_mem_eq(last.body, body, last.body_bytes);
     ck_assert_ptr_nonnull(strstr(body, "\"type\":\"proverq.job.finished\""));
@@ -194,9 +194,10 @@ START_TEST(a_receiver_that_refuses_is_tried_again_under_the_same_id) {
     wait_for(last_error, "HTTP 500 from 127.0.0.1: first line.second .[31m line");
     char first[sizeof receiver_last().id];
     (void)snprintf(first, sizeof first, "%s", receiver_last().id);
-    script("update proverq.webhook_endpoint set url = replace(url, '500', '200'); "
-           "update proverq.webhook_delivery set next_attempt_at = clock_timestamp(); notify "
-           "proverq_finalize");
+    script(
+        "update proverq_private.webhook_endpoint set url = replace(url, '500', '200'); "
+        "update proverq_private.webhook_delivery set next_attempt_at = clock_timestamp(); notify "
+        "proverq_finalize");
     wait_for(delivery, "delivered 2");
     ck_assert_str_eq(receiver_last().id, first);
     wait_for(state, "finished");
@@ -208,7 +209,7 @@ START_TEST(an_endpoint_that_is_gone_is_disabled) {
     START(LOCAL);
     prove_jobs(1, true);
     wait_for(delivery, "failed 1");
-    wait_for("select disabled_at is not null from proverq.webhook_endpoint", "true");
+    wait_for("select disabled_at is not null from proverq_private.webhook_endpoint", "true");
 }
 END_TEST
 
@@ -227,11 +228,11 @@ START_TEST(a_slow_endpoint_holds_up_no_job) {
     make_endpoint("/slow");
     START(LOCAL, "--webhook-timeout", "1s");
     prove_jobs(1, true);
-    wait_for("select count(token) = 1 from proverq.webhook_delivery", "true");
+    wait_for("select count(token) = 1 from proverq_private.webhook_delivery", "true");
     prove_jobs(1, false);
     wait_for("select state from proverq.job where webhook is null", "finished");
     wait_for("select coalesce(bool_or(last_error ~ 'timed out'), false) from "
-             "proverq.webhook_delivery",
+             "proverq_private.webhook_delivery",
              "true");
     ck_assert_int_eq(receiver_requests(), 1);
 }
@@ -242,11 +243,12 @@ START_TEST(a_slow_endpoint_holds_up_no_other) {
     script("select proverq.create_webhook_endpoint('f', '%s/200')", receiver_url());
     START(LOCAL, "--webhook-parallel", "3", "--webhook-per-endpoint", "2");
     prove_jobs(5, true);
-    wait_for("select count(token) from proverq.webhook_delivery", "2");
+    wait_for("select count(token) from proverq_private.webhook_delivery", "2");
     for (int i = 0; i < 3; i++)
         script("select proverq.ping_webhook_endpoint('f')");
-    wait_for("select count(*) from proverq.webhook_delivery where state = 'delivered'", "3");
-    wait_for("select count(token) from proverq.webhook_delivery", "2");
+    wait_for("select count(*) from proverq_private.webhook_delivery where state = 'delivered'",
+             "3");
+    wait_for("select count(token) from proverq_private.webhook_delivery", "2");
 }
 END_TEST
 
@@ -277,8 +279,9 @@ START_TEST(two_finalizers_do_each_thing_once) {
     start_finalizer(0, (const char *const[]){LOCAL, NULL});
     start_finalizer(1, (const char *const[]){LOCAL, "--webhook-parallel", "3", NULL});
     prove_jobs(60, true);
-    wait_for("select count(*) from proverq.webhook_delivery where state = 'delivered'", "60");
-    wait_for("select max(attempts) from proverq.webhook_delivery", "1");
+    wait_for("select count(*) from proverq_private.webhook_delivery where state = 'delivered'",
+             "60");
+    wait_for("select max(attempts) from proverq_private.webhook_delivery", "1");
     wait_for("select count(*) from proverq.job where state = 'finished'", "60");
     ck_assert_int_eq(receiver_requests(), 60);
 }
@@ -293,7 +296,8 @@ START_TEST(lost_connections_are_made_again) {
     script("select count(pg_terminate_backend(pid)) from pg_stat_activity "
            "where application_name like 'proverq finalizer%%'");
     prove_jobs(2, true);
-    wait_for("select count(*) from proverq.webhook_delivery where state = 'delivered'", "2");
+    wait_for("select count(*) from proverq_private.webhook_delivery where state = 'delivered'",
+             "2");
     wait_for_log("the connection is lost");
     ck_assert_int_eq(end_of_finalizer(0), -1);
 }
@@ -320,7 +324,7 @@ START_TEST(the_first_signal_ends_it_after_the_deliveries_under_way) {
     make_endpoint("/pause");
     START(LOCAL);
     prove_jobs(1, true);
-    wait_for("select count(token) = 1 from proverq.webhook_delivery", "true");
+    wait_for("select count(token) = 1 from proverq_private.webhook_delivery", "true");
     ck_assert_int_eq(kill(finalizers[0], SIGTERM), 0);
     ck_assert_int_eq(end_of_finalizer(20), 0);
     wait_for(delivery, "delivered 1");
@@ -334,7 +338,7 @@ START_TEST(the_second_signal_ends_it_at_once) {
     make_endpoint("/slow");
     START(LOCAL);
     prove_jobs(1, true);
-    wait_for("select count(token) = 1 from proverq.webhook_delivery", "true");
+    wait_for("select count(token) = 1 from proverq_private.webhook_delivery", "true");
     ck_assert_int_eq(kill(finalizers[0], SIGTERM), 0);
     ck_assert_int_eq(end_of_finalizer(1), -1);
     ck_assert_int_eq(kill(finalizers[0], SIGTERM), 0);

@@ -36,7 +36,7 @@ static void setup(void) {
 
 START_TEST(leases_end_and_backoffs_are_over_within_seconds) {
     script("select proverq.enqueue_path('c', '{a,b}');"
-           "select * from proverq.claim(1, '{1}', 1, 1);"
+           "select * from proverq_private.claim(1, '{1}', 1, 1);"
            "update proverq.partition set state = 'held', due_at = clock_timestamp() where state = "
            "'ready'");
     struct janitor *janitor = start();
@@ -46,11 +46,11 @@ START_TEST(leases_end_and_backoffs_are_over_within_seconds) {
 END_TEST
 
 START_TEST(timing_tables_are_made_ahead) {
-    script(
-        "drop table if exists proverq.timing_20300101;"
-        "do $$ declare t text; begin for t in select c.relname from pg_class c join pg_inherits "
-        "i on i.inhrelid = c.oid where i.inhparent = 'proverq.timing'::regclass and c.relname "
-        "<> 'timing_default' loop execute format('drop table proverq.%%I', t); end loop; end $$");
+    script("drop table if exists proverq_private.timing_20300101;"
+           "do $$ declare t text; begin for t in select c.relname from pg_class c join pg_inherits "
+           "i on i.inhrelid = c.oid where i.inhparent = 'proverq.timing'::regclass and c.relname "
+           "<> 'timing_default' loop execute format('drop table proverq_private.%%I', t); end "
+           "loop; end $$");
     struct janitor *janitor = start();
     wait_for("select count(*) from pg_inherits where inhparent = 'proverq.timing'::regclass", "9");
     CHECK_OK(janitor_stop(janitor, &error));
@@ -62,7 +62,7 @@ START_TEST(what_is_too_old_is_deleted_in_batches_that_hold_up_no_sweep) {
            "select proverq.cancel(job_seq) from proverq.job;"
            "update proverq.job set created_at = '2020-01-01', finished_at = '2020-01-01';"
            "select proverq.enqueue_path('c', '{a}');"
-           "select * from proverq.claim(1, '{1}', 1, 1)");
+           "select * from proverq_private.claim(1, '{1}', 1, 1)");
     struct janitor *janitor = start(), *other = start();
     wait_for("select count(*) from proverq.partition where state = 'ready'", "1");
     wait_for("select count(*) from proverq.partition", "1");
@@ -92,7 +92,8 @@ START_TEST(a_lost_connection_is_made_again) {
              "1");
     script("select pg_terminate_backend(pid) from pg_stat_activity where application_name = "
            "'proverq finalizer test'");
-    script("select proverq.enqueue_path('c', '{a}'); select * from proverq.claim(1, '{1}', 1, 1)");
+    script("select proverq.enqueue_path('c', '{a}'); select * from proverq_private.claim(1, '{1}', "
+           "1, 1)");
     wait_for("select count(*) from proverq.partition where state = 'ready'", "1");
     CHECK_OK(janitor_stop(janitor, &error));
     ck_assert_int_eq(atomic_load(&ends), 0);

@@ -85,19 +85,19 @@ static void prove_one(void) {
 START_TEST(the_devices_intervals_are_kept_too) {
     struct error ignored;
     prove_one();
-    script("alter table proverq.device_activity rename to away");
+    script("alter table proverq_private.device_activity rename to away");
     ck_assert_int_eq(evidence_record(&evidence, false, &error), ERR_NONE); /* not due */
     ck_assert_int_ne(evidence_record(&evidence, true, &ignored), ERR_NONE);
-    script("alter table proverq.away rename to device_activity");
+    script("alter table proverq_private.away rename to device_activity");
     CHECK_OK(evidence_record(&evidence, true, &error));
-    ck_assert_int_gt(number("select count(*) from proverq.device_activity "
+    ck_assert_int_gt(number("select count(*) from proverq_private.device_activity "
                             "where kind = 'cpu_span' and busy > 0"),
                      0);
-    ck_assert_int_eq(number("select count(*) from (select from proverq.device_activity "
+    ck_assert_int_eq(number("select count(*) from (select from proverq_private.device_activity "
                             "group by started_at having count(*) > 1) twice"),
                      0);
-    ck_assert_int_eq(number("select count(*) from proverq.prover where activity_until > "
-                            "(select max(started_at) from proverq.device_activity)"),
+    ck_assert_int_eq(number("select count(*) from proverq_private.prover where activity_until > "
+                            "(select max(started_at) from proverq_private.device_activity)"),
                      1);
 }
 END_TEST

@@ -22,9 +22,9 @@ static struct lease lease;
 /* A partition that prover 1 has claimed for LEASE_MS. */
 static void claim_partition(void) {
     reset_rows();
-    script("update proverq.prover set seen_at = '2000-01-01';"
+    script("update proverq_private.prover set seen_at = '2000-01-01';"
            "select proverq.enqueue_witness('c', array['x'::bytea]);"
-           "select proverq.claim(1, '{1}', %d, 1)",
+           "select proverq_private.claim(1, '{1}', %d, 1)",
            LEASE_MS);
     struct db_result *rows =
         query("select job_seq, token from proverq.partition", "", "lu", DB_NO_PARAMS);
@@ -86,7 +86,7 @@ START_TEST(a_lease_lasts_as_long_as_it_is_renewed) {
     beat_for(LEASE_MS * 3 / 2);
     ck_assert_int_eq(number(is_held), 1);
     ck_assert_int_eq(number("select proverq.rescue_expired()::int8"), 0);
-    ck_assert_int_eq(number("select count(*) from proverq.prover "
+    ck_assert_int_eq(number("select count(*) from proverq_private.prover "
                             "where seen_at > clock_timestamp() - interval '10 s'"),
                      1);
     ck_assert(!lease_is_lost(&lease));

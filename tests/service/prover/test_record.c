@@ -56,7 +56,7 @@ static void setup(void) {
     reset_rows();
     script("select proverq.enqueue_path('c', array_fill('w'::text, array[5])) "
            "from generate_series(1, 2);"
-           "select proverq.claim(1, '{1}', 60000, 10)");
+           "select proverq_private.claim(1, '{1}', 60000, 10)");
     memset(&pipeline, 0, sizeof pipeline);
     pipeline.options = &options;
     pipeline.prover_id = 1;

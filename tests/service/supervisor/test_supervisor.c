@@ -65,10 +65,10 @@ static void register_prover(const char *instance) {
     struct db_settings settings = {.conninfo = getenv("PROVERQ_DATABASE"), .application = "test"};
     struct uuid uuid;
     if (uuid_parse(instance, &uuid, &error) || db_open(&settings, &db, &error) ||
-        db_query(
-            db,
-            "insert into proverq.prover (instance, host, pid, device) values ($1, '', 1, 'cpu')",
-            "u", "", DB_PARAMS(db_uuid(&uuid)), NULL, &error))
+        db_query(db,
+                 "insert into proverq_private.prover (instance, host, pid, device) values ($1, '', "
+                 "1, 'cpu')",
+                 "u", "", DB_PARAMS(db_uuid(&uuid)), NULL, &error))
         event("prover cannot register: %s\n", error.text);
     close_db();
 }
@@ -244,7 +244,7 @@ START_TEST(a_database_that_is_away_is_an_error_at_start) {
 END_TEST
 
 START_TEST(a_schema_that_is_missing_is_an_error_that_says_what_to_run) {
-    script("drop schema proverq cascade");
+    script("drop schema proverq, proverq_private cascade");
     START("runs", "--device", "cpu");
     int status = end_of_supervisor(20);
     new_schema();
@@ -272,9 +272,10 @@ END_TEST
 /* What the database says of a prover: "running", "lost"; "" when it is not there. */
 static void wait_for_state(const char *instance, const char *state) {
     char sql[160];
-    (void)snprintf(sql, sizeof sql,
-                   "select coalesce(max(state), '') from proverq.prover where instance = '%s'",
-                   instance);
+    (void)snprintf(
+        sql, sizeof sql,
+        "select coalesce(max(state), '') from proverq_private.prover where instance = '%s'",
+        instance);
     wait_for(sql, state);
 }
 
@@ -312,25 +313,25 @@ END_TEST
 START_TEST(a_device_that_fails_three_times_is_in_quarantine_until_a_probe_succeeds) {
     START("fails thrice", "--device", "cpu");
     wait_to_read(events, "prover started ", 3);
-    wait_for("select count(*) from proverq.device_quarantine where device = 'cpu' and "
+    wait_for("select count(*) from proverq_private.device_quarantine where device = 'cpu' and "
              "faults = 3 and reason = 'device_fault: it broke'",
              "1");
     wait_to_read(log_path, "msg=\"a device is in quarantine", 1);
     wait_to_read(log_path, "msg=\"a device works again\"", 3); /* it was probed after each fault */
     wait_to_read(events, "prover ready ", 1);
-    wait_for("select count(*) from proverq.device_quarantine", "0");
+    wait_for("select count(*) from proverq_private.device_quarantine", "0");
 }
 END_TEST
 
 START_TEST(the_quarantine_of_another_life_is_over) {
     char host[256] = "";
     (void)gethostname(host, sizeof host - 1);
-    script("insert into proverq.device_quarantine (host, device, faults, reason) "
+    script("insert into proverq_private.device_quarantine (host, device, faults, reason) "
            "values ('%s', 'cpu', 9, 'old'), ('another', 'cpu', 9, 'old')",
            host);
     START("runs", "--device", "cpu");
-    wait_for("select count(*) from proverq.device_quarantine", "1");
-    script("delete from proverq.device_quarantine");
+    wait_for("select count(*) from proverq_private.device_quarantine", "1");
+    script("delete from proverq_private.device_quarantine");
 }
 END_TEST
 

@@ -1,2 +1,2 @@
 -- The process of instance $1 has ended, seen by its supervisor: takes away its leases; gives how many.
-select proverq.rescue_prover($1::uuid)
+select proverq_private.rescue_prover($1::uuid)

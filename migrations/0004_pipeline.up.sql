@@ -1,5 +1,0 @@
--- Waiting for memory is a step of its own.
-insert into proverq.step (step, name, description, is_wait) values
-    (11, 'memory_wait', 'a witness buffer or room for the key is waited for', true);
-
-insert into proverq.schema_migration (version, name, breaking) values (4, 'pipeline', false);
