@@ -75,14 +75,16 @@ MUST_USE enum err prove_start_blinded(struct key *key, const struct scalar *cons
                                       size_t k, const struct blinding *blinding,
                                       struct pending **out, struct error *error);
 
-/* Fills b with r and s below the curve's r: 32 bytes of getrandom, top bits masked, rejected while
- * >= r. */
+/* Fills b with r and s below the curve's r: 32 bytes of getrandom, top bits masked, drawn again
+ * while not below r. */
 MUST_USE enum err blinding_draw(const struct curve_info *curve, struct blinding *b,
                                 struct error *error);
 
 /* The proof from its sums (host tail, both backends):
- *   A = alpha + sum_a + r*delta,  B = beta + sum_b + s*delta,  C = sum_c + sum_h + s*A + r*B1 -
- * r*s*delta. */
+ *     A = alpha + sum_a + r*delta
+ *     B = beta + sum_b + s*delta
+ *     C = sum_c + sum_h + s*A + r*B1 - r*s*delta
+ */
 void proof_assemble(const struct zkey *zkey, const struct proof_sums *sums,
                     const struct blinding *blinding, struct proof *out);
 

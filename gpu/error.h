@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/*        code             name                class     retry  meaning (for readers) */
+/* X(code, name, class, whether it is retried, meaning for readers) */
 #define ERROR_TABLE(X)                                                                             \
     X(ERR_NONE, "none", NONE, false, "success")                                                    \
     X(ERR_USAGE, "usage", INPUT, false, "the command line is wrong")                               \

@@ -19,7 +19,7 @@
 enum { PROVE_SLOTS = 2 };
 
 /* The steps of a proof, in the order in which a timeline shows them.
- *        id               name           meaning */
+ * X(id, name, meaning) */
 #define PROVE_STEP_TABLE(X)                                                                        \
     X(PROVE_STEP_COPY_IN, "copy_in", "the witness goes to the device")                             \
     X(PROVE_STEP_MATVEC, "matvec", "A*w and B*w, sparse matrix times witness")                     \
@@ -103,7 +103,7 @@ void prove_abandon(struct pending *pending);
 
 /* A kernel and a copy are measured on the device itself; spans are all that is known without that:
  * those between events of a stream include waiting for other streams.
- *        id                     name           meaning */
+ * X(id, name, meaning) */
 #define ACTIVITY_KIND_TABLE(X)                                                                     \
     X(ACTIVITY_KERNEL, "kernel", "a kernel ran, by the device's clock")                            \
     X(ACTIVITY_COPY, "copy", "a copy or fill ran, by the device's clock")                          \

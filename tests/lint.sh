@@ -136,6 +136,31 @@ links_lead_somewhere() {
     return $status
 }
 
+# Files and folders that comments, Markdown and Python cite by path, and headers and sources that comments in C cite by name, are in
+# the tree. Names in capitals are placeholders. tests/bench/RESULTS.md is left out: it keeps commands as they were run.
+citations_lead_somewhere() {
+    local cited at='' status=0
+    local -A names=()
+    while read -r cited; do names[$cited]=1; done < <(
+        sources | sed 's|.*/||'
+        grep -hoP '^\s*#\s*include\s+[<"]\K[^>"]+' "${c_files[@]}" gpu/cuda/*.cu*)
+    while read -r cited; do
+        case $cited in
+        *:) at=$cited ;;
+        */*) [ -e "${cited%.}" ] || [[ $cited =~ [A-Z]{2} ]] || { echo "$at ${cited%.} is not there"; status=1; } ;;
+        *) [ -n "${names[$cited]-}" ] || { echo "$at there is no $cited"; status=1; } ;;
+        esac
+    done < <(
+        local of_a_path='(?<![\w/.*<>$}\]-])(?>(?:gpu|service|sql|migrations|tests|contrib)/[\w./-]*)(?![*?{[<$(])'
+        local of_a_name='(?<![\w/.*<>$}\]-])(?>[\w-]+(?:/[\w-]+)*\.(?:cuh?|inc|c|h)\b)(?![.(])'
+        sources | grep -vE '(^tests/bench/RESULTS\.md|\.(md|py|json|wtns|wasm|zkey|r1cs|[ch]|inc|cuh?))$' |
+            xargs grep -IHnoP '(^|\s)(#|//|--)\s.*' | grep -oP "^[^:]+:\d+:|$of_a_path"
+        sources '*.md' '*.py' | grep -vE '^tests/bench/RESULTS\.md$' | xargs grep -Hn '' | grep -oP "^[^:]+:\d+:|$of_a_path"
+        grep -HnoP '(^|\s)(//|/\*|\*)\s.*' "${c_files[@]}" gpu/cuda/*.cu* tests/*/*.cu* | grep -oP "^[^:]+:\d+:|$of_a_path|$of_a_name"
+    )
+    return $status
+}
+
 mapfile -t gpu < <(files_like '^gpu/')
 mapfile -t service < <(files_like '^service/')
 mapfile -t not_db < <(files_like '' '^service/db/')
@@ -161,6 +186,7 @@ rule "tests are named after what they test" tests_mirror_sources
 rule "functions fit a screen" function_lengths "${ours[@]}"
 rule "every command is in README.md" commands_documented
 rule "README.md's links lead somewhere" links_lead_somewhere
+rule "what comments cite is there" citations_lead_somewhere
 rule "scripts (shellcheck)" shellcheck -x -P SCRIPTDIR "${scripts[@]}"
 rule "cppcheck" cppcheck_run
 rule "clang-tidy" tidy

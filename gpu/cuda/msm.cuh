@@ -6,11 +6,15 @@
  * the digit goes to bucket |digit| of `set` with the point of `table`. Steps, each stream-ordered,
  * without allocation or synchronisation:
  *
- *   key load    msm_table_fill         the tables from the bases
- *   a witness   msm_sort               digits of all scalars, sorted by bucket; once for A, B1, B2
- * and C msm_select             the entries of a list whose bases are not infinite, once per mask a
- * sum       msm_sum_begin, msm_sum_add (once per list), msm_sum_end the host    msm_result_g1, _g2
- * the affine plain point from what msm_sum_end left
+ *     key load    msm_table_fill        the tables from the bases
+ *     a witness   msm_sort              digits of all scalars, sorted by bucket; once for A, B1,
+ *                                       B2 and C
+ *                 msm_select            the entries of a list whose bases are not infinite, once
+ *                                       per mask
+ *     a sum       msm_sum_begin
+ *                 msm_sum_add           once per list
+ *                 msm_sum_end
+ *     the host    msm_result_g1, _g2    the affine plain point from what msm_sum_end left
  *
  * A point in device memory is in zkey form: x, y in Montgomery form, all zero for infinity
  * (zkey.h). Scalars are plain, 32 bytes, below r. Equal and opposite points and infinity may meet
@@ -28,8 +32,7 @@ enum msm_group { MSM_G1, MSM_G2 };
 /* Whether this build has the curve; everything below needs one that it has. */
 bool msm_supports(enum curve_id curve);
 
-/* The shape measured best for n bases with at most max_tables tables (1: no precomputed multiples).
- */
+/* The shape measured best for n bases with at most max_tables tables (1: no multiples). */
 struct msm_shape msm_shape_choose(enum curve_id curve, uint32_t n, unsigned max_tables);
 
 /* The shape with the given window, for benchmarks and tests; 2 <= window_bits <= 24. */

@@ -16,9 +16,8 @@ struct msm_shape {
     unsigned window_bits, windows, tables, sets;
 };
 
-enum {
-    MSM_MIN_SHARE = 8
-}; /* entries: fewer a thread cost more in the sum of heads than they save */
+/* Entries: fewer per thread cost more in the sum of heads than they save. */
+enum { MSM_MIN_SHARE = 8 };
 
 HD uint32_t msm_bucket_count(const struct msm_shape &shape) {
     return shape.sets << (shape.window_bits - 1);

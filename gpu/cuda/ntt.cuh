@@ -3,7 +3,7 @@
  * forward: coefficients in natural order -> values in bit-reversed order, at the powers of w (the
  *          root of order 2^n), or on the odd coset, at w_2N * w^i;
  * inverse: values in bit-reversed order at the powers of w -> 2^n times the coefficients, in
- * natural order. (Whoever needs the factor 2^-n folds it into a product that is there anyway.)
+ *          natural order. (Whoever needs the factor 2^-n folds it into another product.)
  *
  * The forward transform is seen as dividing a polynomial with remainder along the tree
  *     x^2m - t^2  =  (x^m - t)(x^m + t),
@@ -345,8 +345,7 @@ template <class P, int LOG_TILE, int LOG_LANE> struct ntt_tile {
     }
 };
 
-/* A whole pass over one tile. `each` runs a step for every thread of the block and waits for all.
- */
+/* A whole pass over one tile. `each` runs a step for every thread of the block and waits. */
 template <class Tile, class Each>
 DEVICE_BODY void ntt_tile_run(const Tile &tile, typename Tile::F *data, const Each &each) {
     const struct ntt_pass &pass = tile.pass;

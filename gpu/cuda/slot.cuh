@@ -53,7 +53,7 @@ MUST_USE enum err slot_enqueue(struct slot *slot, const struct proving_key *key,
                                const struct zkey *zkey, const struct scalar *witness,
                                struct error *error);
 
-/* The sums in `results` (slot->results, or a copy) after `done`; sums.h is infinity: c has both. */
+/* The sums in `results` (slot->results, or a copy) after `done`; h is infinity: c has both. */
 void slot_sums(const struct proving_key *key, const uint8_t *results, struct proof_sums *out);
 
 /* Fills spans[step] for the PROVE_STEP_FINISH steps that ran on the device, after `done`, with the

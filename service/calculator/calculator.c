@@ -211,8 +211,7 @@ fail:
 
 /* --- talking to it --- */
 
-/* What is read and written may stop at the deadline, or when the calculator is not wanted any more.
- */
+/* Reading and writing stop at the deadline, or when the calculator is not wanted any more. */
 struct talk {
     struct process *process;
     const struct calculator_limits *limits;

@@ -262,8 +262,7 @@ static bool find_glue(void *object) {
            find(object, "proverq_env_memory", &calls.env_memory);
 }
 
-/* Faults of the calculator are caught on a stack of their own: its calls may have used up the other.
- */
+/* Faults of the calculator are caught on another stack: its calls may have used up its own. */
 static enum err catch_faults(struct error *error) {
     stack_t stack = {.ss_size = SIGNAL_STACK_BYTES, .ss_sp = malloc(SIGNAL_STACK_BYTES)};
     struct sigaction action = {.sa_flags = SA_SIGINFO | SA_ONSTACK, .sa_sigaction = on_fault};

@@ -1,8 +1,8 @@
 /* The log: one line a message, to standard error, in logfmt or as a JSON object.
  *
  *     time=2026-11-30T08:58:00.123Z level=info process=prover msg="partition proved" job=7 us=81234
- *     {"time":"2026-11-30T08:58:00.123Z","level":"info","process":"prover","msg":"partition
- * proved", "job":7,"us":81234}
+ *     {"time":"2026-11-30T08:58:00.123Z","level":"info","process":"prover",
+ *      "msg":"partition proved","job":7,"us":81234}
  *
  * Values are quoted when they need it and control characters are escaped, so that no text from
  * outside can forge a line. Never hand a secret to it: no password, webhook secret, input, witness

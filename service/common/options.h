@@ -2,9 +2,9 @@
  * variables and the test of the documentation come.
  *
  * A value comes from the command line, else from the environment (PROVERQ_ and the name in
- * capitals,
- * `-` as `_`: --cache-dir is PROVERQ_CACHE_DIR), else from the table. Lists take the option several
- * times, in the environment commas. Sizes take k, M, G (powers of 1024), durations ms, s, m, h.
+ * capitals, with `_` for `-`: --cache-dir is PROVERQ_CACHE_DIR), else from the table. A list is
+ * given by repeating the option, or in the environment with commas. Sizes take k, M, G (powers of
+ * 1024), durations ms, s, m, h.
  */
 #ifndef PROVERQ_OPTIONS_H
 #define PROVERQ_OPTIONS_H
@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/*    id                 words             arguments                        least, most */
+/* X(id, words, arguments, fewest arguments, most arguments, help) */
 #define COMMAND_TABLE(X)                                                                           \
     X(COMMAND_SERVE, "serve", "", 0, 0,                                                            \
       "run one prover per device and a finalizer on this machine, and restart them")               \
@@ -68,11 +68,16 @@ enum command {
 #define FOR_FINALIZER (FOR(COMMAND_SERVE) | FOR(COMMAND_FINALIZER))
 #define FOR_CHILDREN  (FOR(COMMAND_PROVER) | FOR(COMMAND_FINALIZER))
 
-/* The type of the field that an option fills:
- *   STRING const char *   CHOICE const char *, one of the words of its argument
- *   FLAG bool   COUNT uint32_t   SIZE uint64_t, bytes   DURATION uint32_t, ms   LIST option_list
+/* X(field, kind, name, argument, default, commands, help). The kind is the type of the field:
  *
- *    field            kind      name               argument                 default  commands */
+ *     STRING     const char *
+ *     CHOICE     const char *, one of the words of its argument
+ *     FLAG       bool
+ *     COUNT      uint32_t
+ *     SIZE       uint64_t, bytes
+ *     DURATION   uint32_t, milliseconds
+ *     LIST       struct option_list
+ */
 #define OPTION_TABLE(X)                                                                            \
     X(database, STRING, "database", "CONNINFO", "", FOR_DATABASE,                                  \
       "connection string or URI of the database; what it leaves out comes from PG* variables")     \

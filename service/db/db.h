@@ -5,10 +5,15 @@
  * compares those types with what the server says, so that bad SQL, or a schema of another version,
  * stops the start and nothing later. Parameters and results travel in binary.
  *
- * Types, a letter each:   b bool   s int2   i int4   l int8   t text (or varchar, name, an enum)
- * x bytea   u uuid   z timestamptz   j jsonb (parameters only, given as text)   v void (columns
- * only) and arrays, parameters only:   S int2[]   I int4[]   L int8[]   U uuid[]   Z timestamptz[]
- * J jsonb[]   X bytea[]
+ * Types are a letter each; arrays are for parameters only:
+ *
+ *     b  bool                                    l  int8           L  int8[]
+ *     t  text, varchar, name or an enum          x  bytea          X  bytea[]
+ *     v  void, for columns only                  u  uuid           U  uuid[]
+ *     s  int2                      S  int2[]     z  timestamptz    Z  timestamptz[]
+ *     i  int4                      I  int4[]     j  jsonb          J  jsonb[]
+ *
+ * jsonb is for parameters only, and given as text.
  *
  *     static const struct db_statement claim = {"claim", "iLii", "liiulbxt"};
  *     TRY(db_run(db, &claim, DB_PARAMS(db_int(prover), db_int8_array(ids, n), ...), &rows, error));
@@ -56,8 +61,8 @@ struct db_settings {
 MUST_USE enum err db_open(const struct db_settings *settings, struct db **out, struct error *error);
 
 /* The same for a process that may be started before its database: while that cannot be reached, or
- * takes no writes because it is a standby, it waits, as db_reconnect does, until `wake_fd`
- * (-1: none) becomes readable. */
+ * takes no writes because it is a standby, it waits, as db_reconnect does, until `wake_fd` (-1:
+ * none) becomes readable. */
 MUST_USE enum err db_open_patiently(const struct db_settings *settings, int wake_fd,
                                     struct db **out, struct error *error);
 void db_close(struct db *db); /* NULL may be closed */
@@ -68,9 +73,9 @@ bool db_is_connected(const struct db *db);
 bool db_is_pooled(const struct db *db);
 
 /* Connects again, with waits that grow from 0.1 s to 10 s and jitter (from call to call, too, and
- * while connections are lost as soon as they are made), until it works or `wake_fd`
- * (-1: none) becomes readable: ERR_CONNECTION with the last reason. Statements are prepared again,
- * and channels listened to first. ERR_SCHEMA ends it too. */
+ * while connections are lost as soon as they are made), until it works or `wake_fd` (-1: none)
+ * becomes readable: ERR_CONNECTION with the last reason. Statements are prepared again, and
+ * channels listened to first. ERR_SCHEMA ends it too. */
 MUST_USE enum err db_reconnect(struct db *db, int wake_fd, struct error *error);
 
 /* The same, but for `limit_ms` at most (an attempt under way may take some seconds more). */

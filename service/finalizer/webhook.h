@@ -41,7 +41,7 @@ struct webhook_result {
     int status;        /* of the answer; 0 when there was none */
     int curl_code;     /* libcurl's; an answer counts by its status even if this is not 0 */
     char error[512];   /* empty after a 2xx; else what happened, with peer and first bytes of the
-                          answer, printable */
+                        * answer, printable */
     int retry_after_s; /* of the answer; 0 when it did not say */
     char peer[INET6_ADDRSTRLEN]; /* that was connected to; "" for none */
     /* From the start until the name was resolved, the connection made, TLS agreed on, the answer
@@ -54,8 +54,8 @@ struct webhook_client; /* opaque; used by one thread, but for webhook_wake */
 
 MUST_USE enum err webhook_client_open(const struct webhook_settings *settings,
                                       struct webhook_client **out, struct error *error);
-void webhook_client_close(
-    struct webhook_client *client); /* drops what is under way; NULL is fine */
+/* Drops what is under way. NULL is allowed. */
+void webhook_client_close(struct webhook_client *client);
 
 /* Starts a delivery; copies the message. What is wrong with it (ERR_INPUT: URL, secret) becomes its
  * result like an answer would, so only ERR_HOST_MEMORY and ERR_INTERNAL are returned. */

@@ -32,8 +32,8 @@ struct claims_wish {
     size_t n_circuits;
     uint32_t lease_ms;
     int most;
-    bool
-        is_poll; /* nobody said that there is work: a scan with bounds is enough until another is due */
+    /* Nobody said that there is work: a scan with bounds is enough until another is due. */
+    bool is_poll;
 };
 
 /* job l, partition i, attempt i, token u, circuit l, keep_inputs b, witness x, witness_path t,

@@ -18,7 +18,7 @@
 #define LEASE_NO_DEADLINE INT64_MAX
 
 /* What became of a lease, as proverq_private.lost_leases says it.
- *        id               name         meaning, for people */
+ * X(id, name, meaning for people) */
 #define LEASE_FATE_TABLE(X)                                                                        \
     X(LEASE_VALID, "valid", "the lease is valid")                                                  \
     X(LEASE_CANCELLED, "cancelled", "the job was cancelled")                                       \

@@ -9,7 +9,7 @@
 
 #include "gpu/prover.h"
 
-/*        constant           id  name             description */
+/* X(constant, id, name, description) */
 #define STEP_TABLE(X)                                                                              \
     /* before the device */                                                                        \
     X(STEP_CLAIM, 10, "claim", "the partition is claimed in the database")                         \

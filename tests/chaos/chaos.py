@@ -59,14 +59,15 @@ class Stage:
             command(proverq, "circuit", "add", circuit, f"{files}.zkey", "--r1cs", f"{files}.r1cs")
         load.store_witnesses(session)
         secret = session.one(f"select proverq.create_webhook_endpoint('receiver', 'http://{DRIVER}:{RECEIVER_PORT}/hook')")
-        (self.folder / "secret").write_text(secret, encoding="ascii")
+        (self.folder / "endpoints").write_text(f"/hook strict {secret}\n", encoding="ascii")
         self.begin_receiver()
         return session
 
     def begin_receiver(self):
         with open(self.folder / "receiver.err", "wb") as err:
-            self.receiver = subprocess.Popen([sys.executable, str(ROOT / "tests/chaos/receiver.py"), DRIVER, str(RECEIVER_PORT),
-                                              str(self.folder / "receipts"), str(self.folder / "secret")], stdin=subprocess.DEVNULL, stderr=err)
+            self.receiver = subprocess.Popen([sys.executable, str(ROOT / "tests/receiver.py"), str(self.folder / "endpoints"), str(self.folder / "receipts"),
+                                              "--address", DRIVER, "--port", str(RECEIVER_PORT)],
+                                             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=err)
         until = time.monotonic() + 20
         while True:
             try:

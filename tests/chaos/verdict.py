@@ -191,7 +191,7 @@ def every_end_was_told(e):
             continue
         event = (body["data"]["job"], body["data"]["run"])
         ids[event].add((body["type"], receipt["id"]))
-        if receipt["status"] == 204:
+        if receipt["answer"] == "204":
             taken[event].add(body["type"])
     for job in e.jobs.values():
         for run in range(1, job["run"] + 1):

@@ -47,8 +47,8 @@ refused 'a producer is no prover' 'permission denied' as the_producer timeout 20
 refused 'a prover is no finalizer' 'permission denied' as the_prover timeout 20 "$proverq" finalizer
 
 echo '-- a job of each kind'
-echo 204 >"$work/status"
-begin receiver python3 "$root/tests/e2e/receiver.py" "$work/webhooks" "$work/status"
+echo "/hook 204" >"$work/endpoints"
+begin receiver "$root/tests/receiver.py" "$work/endpoints" "$work/webhooks"
 until_true 10 test -s "$work/receiver.log"
 as_user the_producer -c "select proverq.create_webhook_endpoint('mine', 'http://127.0.0.1:$(cat "$work/receiver.log")/hook')" >"$work/secret"
 is 'a producer makes a webhook endpoint' whsec_ "$(head -c 6 "$work/secret")"

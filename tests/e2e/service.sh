@@ -10,8 +10,9 @@ zkey_of() { echo "$root/.cache/circuits/$1/$1.zkey"; }
 own=$root/tests/circuits
 
 begin_receiver() {
-    echo "${1-204}" >"$work/status"
-    begin receiver python3 "$root/tests/e2e/receiver.py" "$work/webhooks" "$work/status"
+    rm -f "$work/webhooks" "$work/receiver.log"
+    echo "/hook ${1-204}" >"$work/endpoints"
+    begin receiver "$root/tests/receiver.py" "$work/endpoints" "$work/webhooks"
     until_true 10 test -s "$work/receiver.log" || return 1
     sql -c "select proverq.create_webhook_endpoint('receiver', 'http://127.0.0.1:$(cat "$work/receiver.log")/hook')" >"$work/secret"
 }
@@ -219,7 +220,6 @@ database_away() {
 webhooks() {
     echo "-- webhooks"
     local job
-    rm -f "$work/webhooks" "$work/receiver.log"
     sql -c "delete from proverq_private.webhook_delivery; update proverq.job set endpoint_id = null; delete from proverq_private.webhook_endpoint"
     begin_receiver 500
     "$proverq" circuit list | grep -q '^merkle ' || add_circuit merkle "$own/merkle/merkle.zkey"
@@ -229,7 +229,7 @@ webhooks() {
     eventually "a job is finished whatever its webhook's receiver says" 60 "select state = 'finished' from proverq.job where job_seq = $job"
     eventually "a refused webhook waits for its next attempt" 20 "
         select state = 'pending' and last_status = 500 and attempts = 1 and next_attempt_at > now() from proverq.deliveries where job_seq = $job"
-    echo 204 >"$work/status"
+    echo "/hook 204" >"$work/endpoints"
     eventually "and is delivered then" 30 "select state = 'delivered' and attempts = 2 from proverq.deliveries where job_seq = $job"
     is "both attempts have the same id and body" 1 "$(jq -c '[.headers["webhook-id"], .body]' "$work/webhooks" | sort -u | wc -l)"
     is "both are signed" 2 "$(node "$root/tests/e2e/verify_webhooks.mjs" "$work/webhooks" "$work/secret" 2>&1)"

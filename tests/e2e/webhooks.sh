@@ -167,12 +167,12 @@ load() {
     echo "-- load: $n deliveries in $seconds s"
     circuit
     port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-    sql -c "select '/' || name, kind, proverq.create_webhook_endpoint(name, format('http://127.0.0.1:%s/%s', $port, name))
+    sql -c "select '/' || name, case kind when 'ok' then '204' else kind end, proverq.create_webhook_endpoint(name, format('http://127.0.0.1:%s/%s', $port, name))
             from (select kind || '-' || i as name, kind
                   from (select i, case i % 10 when 3 then 'hang' when 5 then '500' when 7 then 'close' else 'ok' end as kind from generate_series(0, 49) i) k) e" |
-        tr '|' ' ' >"$work/secrets"
-    begin sink python3 "$root/tests/e2e/webhook_sink.py" "$work/secrets" "$work/sink" "$port"
-    until_true 10 test -s "$work/sink.log" || return 1
+        tr '|' ' ' >"$work/endpoints"
+    begin receiver "$root/tests/receiver.py" "$work/endpoints" "$work/requests" --port "$port"
+    until_true 10 test -s "$work/receiver.log" || return 1
     first=$(($(sql -c 'select coalesce(max(job_seq), 0) from proverq.job') + 1))
     jobs "$n" "(select name from proverq_private.webhook_endpoint where name ~ '^(ok|hang|500|close)-' order by endpoint_id offset i % 50 limit 1)"
     sql -c "analyze proverq.job, proverq.partition, proverq_private.webhook_endpoint"
@@ -210,7 +210,7 @@ load() {
     for name in finalizer-1 finalizer-2; do kill "${pids[$name]}"; done # once: a second time they would not end what hangs
     for name in finalizer-1 finalizer-2; do wait "${pids[$name]}"; done
     unset "pids[finalizer-1]" "pids[finalizer-2]"
-    end sink
+    end receiver
     received "$n"
     explained
     figures "$n" "$seconds" "$kills"
@@ -218,16 +218,17 @@ load() {
 
 # What the receiver says.
 received() {
-    sql -c "create table public.sink (received bigint, path text, id text, signed int, job bigint)" -c "\\copy public.sink from '$work/sink' with (delimiter '|')"
+    jq -r '[.received, .path, .id, .signed, (.body | fromjson | .data.job)] | @csv' "$work/requests" >"$work/requests.csv"
+    sql -c "create table public.request (received bigint, path text, id text, signed bool, job bigint)" -c "\\copy public.request from '$work/requests.csv' csv"
     is "each healthy endpoint got each of its events" 0 "$(sql -c "
         select count(*) from proverq.deliveries d where d.endpoint ~ '^ok'
-        and not exists (select from public.sink s where s.path = '/' || d.endpoint and s.id = d.webhook_id and s.job = d.job_seq)")"
-    is "one id for each event" "$(($1 * 35 / 50))" "$(sql -c "select count(distinct (path, job, id)) from public.sink where path ~ '^/ok'")"
-    is "and each job" "$(($1 * 35 / 50))" "$(sql -c "select count(distinct job) from public.sink where path ~ '^/ok'")"
-    is "every request was signed right" 0 "$(sql -c "select count(*) from public.sink where signed = 0")"
+        and not exists (select from public.request s where s.path = '/' || d.endpoint and s.id = d.webhook_id and s.job = d.job_seq)")"
+    is "one id for each event" "$(($1 * 35 / 50))" "$(sql -c "select count(distinct (path, job, id)) from public.request where path ~ '^/ok'")"
+    is "and each job" "$(($1 * 35 / 50))" "$(sql -c "select count(distinct job) from public.request where path ~ '^/ok'")"
+    is "every request was signed right" 0 "$(sql -c "select count(*) from public.request where not signed")"
     sql -c "create table public.delay as
             select extract(epoch from to_timestamp(0) + min(s.received) * interval '1 us' - d.created_at) * 1000 as ms
-            from public.sink s join proverq.deliveries d on d.webhook_id = s.id where s.path ~ '^/ok' group by s.id, d.created_at"
+            from public.request s join proverq.deliveries d on d.webhook_id = s.id where s.path ~ '^/ok' group by s.id, d.created_at"
     local p99
     p99=$(sql -c "select round(percentile_disc(0.99) within group (order by ms)) from public.delay")
     if [ "$p99" -lt 1000 ]; then pass "99 of 100 came within 1 s ($p99 ms)"; else fail "99 of 100 came within $p99 ms"; fi
@@ -252,8 +253,8 @@ figures() {
     echo "   $1 deliveries in $2 s, $3 kills; delay of healthy ones in ms: $(sql -c "
         select format('p50 %s, p95 %s, p99 %s, max %s', round(percentile_disc(0.5) within group (order by ms)), round(percentile_disc(0.95) within group (order by ms)),
                       round(percentile_disc(0.99) within group (order by ms)), round(max(ms))) from public.delay")"
-    echo "   requests: $(sql -c "select string_agg(format('%s %s', kind, n), ', ' order by kind) from (select substring(path from '/([a-z0-9]+)') as kind, count(*) as n from public.sink group by 1) t"), \
-repeated to healthy ones: $(sql -c "select count(*) - count(distinct id) from public.sink where path ~ '^/ok'")"
+    echo "   requests: $(sql -c "select string_agg(format('%s %s', kind, n), ', ' order by kind) from (select substring(path from '/([a-z0-9]+)') as kind, count(*) as n from public.request group by 1) t"), \
+repeated to healthy ones: $(sql -c "select count(*) - count(distinct id) from public.request where path ~ '^/ok'")"
 }
 
 need_npm || exit

@@ -13,8 +13,8 @@
 #include <vector>
 
 static const int64_t US = 1000;
-static const int64_t CLOCK_SLACK =
-    500 * US; /* events have a float of milliseconds since an anchor */
+/* Events give a float, the milliseconds since an anchor. */
+static const int64_t CLOCK_SLACK = 500 * US;
 
 static struct error error;
 

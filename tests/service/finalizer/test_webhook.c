@@ -49,8 +49,8 @@ static void teardown(void) {
 
 /* --- names: this function stands before the C library's, for libcurl too --- */
 
-static const char
-    *answers[2];           /* addresses of every name that ends in .test, and of the second try */
+/* Addresses of every name that ends in .test: of the first try and of the second. */
+static const char *answers[2];
 static unsigned lookup_us; /* how long a name server takes */
 
 static void add_answer(struct addrinfo **list, const char *text, uint16_t port, int type) {
