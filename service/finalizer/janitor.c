@@ -2,16 +2,14 @@
 
 #include "gpu/monotonic.h"
 #include "service/common/log.h"
+#include "service/common/stop.h"
 #include "service/common/thread.h"
 #include "service/db/db.h"
 #include "service/db/recover.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 static const struct db_statement rescue_expired = {"rescue_expired", "", "i"};
@@ -124,7 +122,7 @@ static void wait_for_next(const struct janitor *j) {
 
 static enum err keep_order(struct janitor *j, struct db *db, struct error *error) {
     enum err rc = ERR_NONE;
-    while (!recover_is_stopping(j->stop_fd)) {
+    while (!stop_event_is_set(j->stop_fd)) {
         TRY(recover(db, do_what_is_due(j, db, error), j->stop_fd, error));
         wait_for_next(j);
     }
@@ -147,7 +145,7 @@ static void *run(void *argument) {
     TRY(db_open_patiently(&settings, j->stop_fd, &db, &j->error));
     TRY(keep_order(j, db, &j->error));
 fail:
-    if (!db && recover_is_stopping(j->stop_fd)) rc = ERR_NONE; /* it was told to */
+    if (!db && stop_event_is_set(j->stop_fd)) rc = ERR_NONE; /* it was told to */
     db_close(db);
     j->rc = rc;
     if (rc) j->on_end();
@@ -161,8 +159,7 @@ enum err janitor_start(const struct options *options, const char *application, v
     if (!j) return error_set(error, ERR_HOST_MEMORY, "out of memory while starting the janitor");
     *j = (struct janitor){
         .options = options, .application = application, .on_end = on_end, .stop_fd = -1};
-    j->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (j->stop_fd < 0) TRY(error_set(error, ERR_INTERNAL, "eventfd: %s", strerror(errno)));
+    TRY(stop_event_open(&j->stop_fd, error));
     TRY(thread_start(&j->thread, run, j, error));
     j->is_started = true;
     *out = j;
@@ -173,10 +170,9 @@ fail:
 }
 
 enum err janitor_stop(struct janitor *janitor, struct error *error) {
-    uint64_t one = 1;
     if (!janitor) return ERR_NONE;
     if (janitor->is_started) {
-        (void)!write(janitor->stop_fd, &one, sizeof one);
+        stop_event_set(janitor->stop_fd);
         (void)pthread_join(janitor->thread, NULL);
     }
     enum err rc = janitor->rc;
