@@ -241,12 +241,8 @@ fail:
 static enum err connect_database(struct listener *l, struct error *error) {
     static const struct db_statement *const statements[] = {&listen_start, &listen_ping,
                                                             &listen_state, &listen_stop};
-    const struct db_settings settings = {.conninfo = l->options->database,
-                                         .application = "proverq listen",
-                                         .statement_timeout_ms = DB_STATEMENT_TIMEOUT_MS,
-                                         .lock_timeout_ms = DB_LOCK_TIMEOUT_MS,
-                                         .statements = statements,
-                                         .n_statements = sizeof statements / sizeof *statements};
+    const struct db_settings settings = db_settings_for(l->options->database, "listen", statements,
+                                                        sizeof statements / sizeof *statements);
     return db_open(&settings, &l->db, error);
 }
 

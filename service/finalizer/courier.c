@@ -25,7 +25,6 @@ enum {
 
 struct courier {
     const struct options *options;
-    const char *application;
     void (*on_end)(void);
     int stop_fd; /* readable, for good, once it is to stop */
     struct webhook_client *client;
@@ -182,12 +181,9 @@ static void *run(void *argument) {
     struct courier *c = argument;
     struct db *db = NULL;
     static const struct db_statement *const statements[] = {&claim_deliveries, &record_deliveries};
-    const struct db_settings settings = {.conninfo = c->options->database,
-                                         .application = c->application,
-                                         .statement_timeout_ms = DB_STATEMENT_TIMEOUT_MS,
-                                         .lock_timeout_ms = DB_LOCK_TIMEOUT_MS,
-                                         .statements = statements,
-                                         .n_statements = sizeof statements / sizeof *statements};
+    const struct db_settings settings =
+        db_settings_for_daemon(c->options->database, "finalizer", NULL, statements,
+                               sizeof statements / sizeof *statements);
     enum err rc;
     TRY(db_open_patiently(&settings, c->stop_fd, &db, &c->error));
     TRY(deliver(c, db, &c->error));
@@ -209,13 +205,12 @@ static enum err open_client(struct courier *c, struct error *error) {
     return webhook_client_open(&settings, &c->client, error);
 }
 
-enum err courier_start(const struct options *options, const char *application, void (*on_end)(void),
-                       struct courier **out, struct error *error) {
+enum err courier_start(const struct options *options, void (*on_end)(void), struct courier **out,
+                       struct error *error) {
     enum err rc;
     struct courier *c = calloc(1, sizeof *c);
     if (!c) return error_set(error, ERR_HOST_MEMORY, "out of memory while starting the courier");
-    *c = (struct courier){
-        .options = options, .application = application, .on_end = on_end, .stop_fd = -1};
+    *c = (struct courier){.options = options, .on_end = on_end, .stop_fd = -1};
     TRY(stop_event_open(&c->stop_fd, error));
     TRY(open_client(c, error));
     TRY(thread_start(&c->thread, run, c, error));

@@ -9,7 +9,6 @@
 #include "service/finalizer/janitor.h"
 #include "service/schema/check.h"
 
-#include <stdio.h>
 #include <unistd.h>
 
 static const struct db_statement finalizable = {"finalizable", "i", "l"};
@@ -19,7 +18,6 @@ enum { JOBS_MAX = 1000 }; /* that are looked for at once, see sql/functions/fina
 
 struct finalizer {
     const struct options *options;
-    char application[64];
     struct db *db, *listener; /* the same connection unless --listen-database is given */
     struct courier *courier;
     struct janitor *janitor;
@@ -94,12 +92,9 @@ fail:
 
 static enum err connect_main(struct finalizer *f, struct error *error) {
     static const struct db_statement *const statements[] = {&finalizable, &finalize};
-    struct db_settings settings = {.conninfo = f->options->database,
-                                   .application = f->application,
-                                   .statement_timeout_ms = DB_STATEMENT_TIMEOUT_MS,
-                                   .lock_timeout_ms = DB_LOCK_TIMEOUT_MS,
-                                   .statements = statements,
-                                   .n_statements = sizeof statements / sizeof *statements};
+    struct db_settings settings =
+        db_settings_for_daemon(f->options->database, "finalizer", NULL, statements,
+                               sizeof statements / sizeof *statements);
     enum err rc;
     TRY(db_open_patiently(&settings, stop_fd(), &f->db, error));
     TRY(schema_check(f->db, error));
@@ -127,14 +122,11 @@ static enum err stop_threads(struct finalizer *f, enum err rc, struct error *err
 
 enum err finalizer_run(const struct options *options, struct error *error) {
     struct finalizer f = {.options = options};
-    char host[40] = "";
     enum err rc;
-    (void)gethostname(host, sizeof host - 1);
-    (void)snprintf(f.application, sizeof f.application, "proverq finalizer %s", host);
     TRY(stop_open(on_stop_signal, NULL, error));
     TRY(connect_main(&f, error));
-    TRY(courier_start(options, f.application, stop_request, &f.courier, error));
-    TRY(janitor_start(options, f.application, stop_request, &f.janitor, error));
+    TRY(courier_start(options, stop_request, &f.courier, error));
+    TRY(janitor_start(options, stop_request, &f.janitor, error));
     log_info("finalizer started");
     report_ready();
     rc = main_loop(&f, error);

@@ -29,7 +29,6 @@ enum {
 
 struct janitor {
     const struct options *options;
-    const char *application;
     void (*on_end)(void);
     pthread_t thread;
     bool is_started;
@@ -135,12 +134,9 @@ static void *run(void *argument) {
     struct db *db = NULL;
     static const struct db_statement *const statements[] = {&rescue_expired, &wake_due,
                                                             &make_timing_partitions, &prune};
-    const struct db_settings settings = {.conninfo = j->options->database,
-                                         .application = j->application,
-                                         .statement_timeout_ms = DB_STATEMENT_TIMEOUT_MS,
-                                         .lock_timeout_ms = DB_LOCK_TIMEOUT_MS,
-                                         .statements = statements,
-                                         .n_statements = sizeof statements / sizeof *statements};
+    const struct db_settings settings =
+        db_settings_for_daemon(j->options->database, "finalizer", NULL, statements,
+                               sizeof statements / sizeof *statements);
     enum err rc;
     TRY(db_open_patiently(&settings, j->stop_fd, &db, &j->error));
     TRY(keep_order(j, db, &j->error));
@@ -152,13 +148,12 @@ fail:
     return NULL;
 }
 
-enum err janitor_start(const struct options *options, const char *application, void (*on_end)(void),
-                       struct janitor **out, struct error *error) {
+enum err janitor_start(const struct options *options, void (*on_end)(void), struct janitor **out,
+                       struct error *error) {
     enum err rc;
     struct janitor *j = calloc(1, sizeof *j);
     if (!j) return error_set(error, ERR_HOST_MEMORY, "out of memory while starting the janitor");
-    *j = (struct janitor){
-        .options = options, .application = application, .on_end = on_end, .stop_fd = -1};
+    *j = (struct janitor){.options = options, .on_end = on_end, .stop_fd = -1};
     TRY(stop_event_open(&j->stop_fd, error));
     TRY(thread_start(&j->thread, run, j, error));
     j->is_started = true;

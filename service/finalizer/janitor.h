@@ -15,8 +15,8 @@ struct janitor; /* used by the thread that started it */
 
 /* Starts the thread. When it cannot go on it calls `on_end` once, from the thread, after which
  * janitor_stop gives the error. Signals are left to other threads. */
-MUST_USE enum err janitor_start(const struct options *options, const char *application,
-                                void (*on_end)(void), struct janitor **out, struct error *error);
+MUST_USE enum err janitor_start(const struct options *options, void (*on_end)(void),
+                                struct janitor **out, struct error *error);
 
 /* Ends it after the statement in hand, and frees it. ERR_NONE, or what had ended it before. NULL is
  * fine. */

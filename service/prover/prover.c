@@ -40,16 +40,8 @@ static void on_stop_signal(void *pipeline, int number, bool is_again) {
 static enum err open_db(const struct pipeline *pipeline, const char *conninfo, const char *role,
                         const struct db_statement *const *list, size_t n, struct db **out,
                         struct error *error) {
-    char host[64] = "?", application[128];
-    (void)gethostname(host, sizeof host - 1);
-    snprintf(application, sizeof application, "proverq %s %s@%s", role,
-             device_name(pipeline->device), host);
-    struct db_settings settings = {.conninfo = conninfo,
-                                   .application = application,
-                                   .statement_timeout_ms = DB_STATEMENT_TIMEOUT_MS,
-                                   .lock_timeout_ms = DB_LOCK_TIMEOUT_MS,
-                                   .statements = list,
-                                   .n_statements = n};
+    const struct db_settings settings =
+        db_settings_for_daemon(conninfo, role, device_name(pipeline->device), list, n);
     return db_open_patiently(&settings, pipeline->stop_fd, out, error);
 }
 

@@ -23,7 +23,7 @@ static void on_end(void) {
 
 static struct janitor *start(void) {
     struct janitor *janitor = NULL;
-    CHECK_OK(janitor_start(&options, "proverq finalizer test", on_end, &janitor, &error));
+    CHECK_OK(janitor_start(&options, on_end, &janitor, &error));
     return janitor;
 }
 
@@ -87,11 +87,11 @@ END_TEST
 
 START_TEST(a_lost_connection_is_made_again) {
     struct janitor *janitor = start();
-    wait_for("select count(*) from pg_stat_activity where application_name = 'proverq finalizer "
-             "test'",
+    wait_for("select count(*) from pg_stat_activity where application_name like "
+             "'proverq finalizer %'",
              "1");
-    script("select pg_terminate_backend(pid) from pg_stat_activity where application_name = "
-           "'proverq finalizer test'");
+    script("select pg_terminate_backend(pid) from pg_stat_activity where application_name like "
+           "'proverq finalizer %%'");
     script("select proverq.enqueue_path('c', '{a}'); select * from proverq.claim(1, '{1}', 1, 1)");
     wait_for("select count(*) from proverq.partition where state = 'ready'", "1");
     CHECK_OK(janitor_stop(janitor, &error));
