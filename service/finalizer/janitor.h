@@ -1,10 +1,11 @@
 /* The janitor: the thread of a finalizer that keeps the queue in order, with a connection of its own,
  * so that nothing of it holds up a job.
  *
- * Every second it takes expired leases away and wakes what is due; every hour it makes the coming
- * days' timing tables; every minute it deletes what is older than proverq.retention says, a batch at
- * a time with a pause after each, until nothing is left (sql/functions/prune.sql). Any number may
- * run: one of them deletes.
+ * Every second it makes partitions ready whose backoff is over, and takes expired leases away: nobody
+ * else does either, so without a finalizer both wait. Every hour it makes the coming days' timing
+ * tables; every minute it deletes what is older than proverq.retention says, a batch at a time with a
+ * pause after each, until nothing is left (sql/functions/prune.sql). Any number may run: one of them
+ * deletes.
  */
 #ifndef PROVERQ_JANITOR_H
 #define PROVERQ_JANITOR_H
