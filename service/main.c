@@ -8,7 +8,7 @@
  *     supervisor/    prover/    finalizer/    programs: `serve`, and the processes that it starts
  *     calculator/               schema/       witness calculators; migrations and what they made
  *     db/                                     PostgreSQL: connections, statements, artefacts
- *     common/                                 options, log, threads, memory budget
+ *     common/                                 options, log, threads, signals to stop, memory budget
  *
  * Beside them is gpu/, the prover library, which knows nothing of service/.
  */

@@ -28,12 +28,8 @@ static const struct db_statement remove_ = {"circuit_remove", "t", "i"};
 static enum err connect_with(const struct options *options,
                              const struct db_statement *const *statements, size_t n,
                              struct db **out, struct error *error) {
-    struct db_settings settings = {.conninfo = options->database,
-                                   .application = "proverq circuit",
-                                   .statement_timeout_ms = DB_STATEMENT_TIMEOUT_MS,
-                                   .lock_timeout_ms = DB_LOCK_TIMEOUT_MS,
-                                   .statements = statements,
-                                   .n_statements = n};
+    const struct db_settings settings =
+        db_settings_for(options->database, "circuit", statements, n);
     return db_open(&settings, out, error);
 }
 

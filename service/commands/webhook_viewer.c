@@ -1,6 +1,6 @@
 #include "service/commands/webhook_viewer.h"
 
-#include "service/common/log.h"
+#include "service/common/stop.h"
 #include "service/db/db.h"
 #include "service/db/recover.h"
 #include "service/finalizer/webhook.h"
@@ -11,13 +11,10 @@
 #include <jansson.h>
 #include <microhttpd.h>
 #include <openssl/crypto.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <time.h>
-#include <unistd.h>
 
 static const struct db_statement listen_start = {"listen_start", "tt", "t"};
 static const struct db_statement listen_ping = {"listen_ping", "t", "t"};
@@ -37,7 +34,6 @@ struct listener {
     const struct options *options;
     struct db *db;
     struct MHD_Daemon *server;
-    int stop_fd;
     char secret[128], ping[ID_BYTES];
     bool is_told; /* why the ping does not come */
     /* Of the server's thread: */
@@ -230,11 +226,11 @@ static enum err look_for_ping(struct listener *l, struct error *error) {
 
 static enum err wait_for_signal(struct listener *l, struct error *error) {
     enum err rc = ERR_NONE;
-    for (int waited = 0; !recover_is_stopping(l->stop_fd); waited += LOOK_MS) {
+    for (int waited = 0; !stop_is_requested(); waited += LOOK_MS) {
         enum db_wake wake;
-        TRY(recover(l->db, db_wait(l->db, l->stop_fd, LOOK_MS, &wake, error), l->stop_fd, error));
+        TRY(recover(l->db, db_wait(l->db, stop_fd(), LOOK_MS, &wake, error), stop_fd(), error));
         if (waited >= PATIENCE_MS && !l->is_told)
-            TRY(recover(l->db, look_for_ping(l, error), l->stop_fd, error));
+            TRY(recover(l->db, look_for_ping(l, error), stop_fd(), error));
     }
 fail:
     return rc;
@@ -242,27 +238,11 @@ fail:
 
 /* --- start and end --- */
 
-/* Both signals come as a readable descriptor, in every thread that is started after. */
-static enum err take_signals(struct listener *l, struct error *error) {
-    sigset_t set;
-    (void)sigemptyset(&set);
-    (void)sigaddset(&set, SIGINT);
-    (void)sigaddset(&set, SIGTERM);
-    (void)sigprocmask(SIG_BLOCK, &set, NULL);
-    l->stop_fd = signalfd(-1, &set, SFD_CLOEXEC);
-    if (l->stop_fd >= 0) return ERR_NONE;
-    return error_set(error, ERR_INTERNAL, "cannot set up signals: %s", strerror(errno));
-}
-
 static enum err connect_database(struct listener *l, struct error *error) {
     static const struct db_statement *const statements[] = {&listen_start, &listen_ping,
                                                             &listen_state, &listen_stop};
-    const struct db_settings settings = {.conninfo = l->options->database,
-                                         .application = "proverq listen",
-                                         .statement_timeout_ms = DB_STATEMENT_TIMEOUT_MS,
-                                         .lock_timeout_ms = DB_LOCK_TIMEOUT_MS,
-                                         .statements = statements,
-                                         .n_statements = sizeof statements / sizeof *statements};
+    const struct db_settings settings = db_settings_for(l->options->database, "listen", statements,
+                                                        sizeof statements / sizeof *statements);
     return db_open(&settings, &l->db, error);
 }
 
@@ -273,8 +253,7 @@ enum err webhook_viewer_run(const struct options *options, struct error *error) 
     struct listener *l = calloc(1, sizeof *l);
     if (!l) return error_set(error, ERR_HOST_MEMORY, "out of memory");
     l->options = options;
-    l->stop_fd = -1;
-    TRY(take_signals(l, error));
+    TRY(stop_open(NULL, NULL, error));
     TRY(connect_database(l, error));
     TRY(start_server(l, url, error));
     TRY(make_endpoint(l, url, error));
@@ -285,7 +264,7 @@ fail:
     if (rc && l->db && *l->secret && db_is_connected(l->db))
         (void)!db_run(l->db, &listen_stop, DB_PARAMS(db_text(options->endpoint)), NULL, &ignored);
     db_close(l->db);
-    if (l->stop_fd >= 0) (void)close(l->stop_fd);
+    stop_close();
     OPENSSL_cleanse(l->secret, sizeof l->secret);
     free(l);
     return rc;

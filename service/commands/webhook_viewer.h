@@ -11,7 +11,7 @@
 
 #include "service/common/options.h"
 
-/* Runs until SIGINT or SIGTERM (ERR_NONE) or an error. ERR_USAGE: the port is taken. */
+/* Runs until a signal asks it to stop (ERR_NONE) or an error. ERR_USAGE: the port is taken. */
 MUST_USE enum err webhook_viewer_run(const struct options *options, struct error *error);
 
 /* Whether a delivery is one of ours: its signatures (blanks between them) have one by `secret` over

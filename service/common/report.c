@@ -1,11 +1,10 @@
 #include "service/common/report.h"
 #include "gpu/monotonic.h"
 #include "service/common/log.h"
+#include "service/common/thread.h"
 
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,18 +35,15 @@ static void *alive_main(void *arg) {
 
 void report_open(uint32_t fd) {
     pthread_t thread;
-    sigset_t all, before;
+    struct error error;
     if (fd == 0) return;
     report_fd = (int)fd;
     (void)fcntl(report_fd, F_SETFD, FD_CLOEXEC);
     (void)fcntl(report_fd, F_SETFL, O_NONBLOCK); /* a supervisor that hangs must not hold us up */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for other threads */
-    if (pthread_create(&thread, NULL, alive_main, NULL) == 0)
-        pthread_detach(thread);
+    if (thread_start(&thread, alive_main, NULL, &error) == ERR_NONE)
+        (void)pthread_detach(thread);
     else
         log_error("a thread cannot be started");
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 void report_ready(void) {

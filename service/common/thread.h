@@ -1,4 +1,4 @@
-/* Threads beside a process's main one, which takes the signals. */
+/* Threads that leave signals to others. */
 #ifndef PROVERQ_THREAD_H
 #define PROVERQ_THREAD_H
 

@@ -42,16 +42,25 @@ struct db_statement {
     const char *params, *columns;
 };
 
-enum { DB_STATEMENT_TIMEOUT_MS = 60000, DB_LOCK_TIMEOUT_MS = 20000 };
+enum { DB_STATEMENT_TIMEOUT_MS = 60000, DB_LOCK_TIMEOUT_MS = 20000, DB_APPLICATION_BYTES = 128 };
 
 struct db_settings {
-    const char *conninfo;    /* libpq's: "", key=value, service=..., or a URI, of one host or
-                              * several; never logged; both strings are copied */
-    const char *application; /* fallback for application_name */
+    const char *conninfo; /* libpq's: "", key=value, service=..., or a URI, of one host or several;
+                           * never logged; copied */
+    char application[DB_APPLICATION_BYTES];         /* fallback for application_name */
     uint32_t statement_timeout_ms, lock_timeout_ms; /* 0: none */
     const struct db_statement *const *statements;   /* live as long as the connection */
     size_t n_statements;
 };
+
+/* The settings of all connections of the service: the timeouts above, and an application name:
+ * "proverq ROLE" for commands; for processes that run all the time "proverq ROLE DEVICE@HOST", or
+ * "proverq ROLE HOST" if `device` is NULL. The alerts (sql/functions) search for these names. */
+struct db_settings db_settings_for(const char *conninfo, const char *role,
+                                   const struct db_statement *const *statements, size_t n);
+struct db_settings db_settings_for_daemon(const char *conninfo, const char *role,
+                                          const char *device,
+                                          const struct db_statement *const *statements, size_t n);
 
 /* Connects, sets the timeouts and prepares the statements. Of several hosts, one that takes no
  * writes counts as not reachable (unless the string has a target_session_attrs).

@@ -2,13 +2,7 @@
 
 #include "service/common/log.h"
 #include "service/common/report.h"
-
-#include <poll.h>
-
-bool recover_is_stopping(int fd) {
-    struct pollfd look = {.fd = fd, .events = POLLIN};
-    return poll(&look, 1, 0) > 0;
-}
+#include "service/common/stop.h"
 
 enum err recover(struct db *db, enum err rc, int stop_fd, struct error *error) {
     if (rc == ERR_NONE || rc == ERR_SCHEMA) return rc;
@@ -21,8 +15,8 @@ enum err recover(struct db *db, enum err rc, int stop_fd, struct error *error) {
     do {
         report_tick(); /* it waits for its database: that is no reason to replace it */
         rc = db_reconnect_within(db, stop_fd, REPORT_STUCK_MS / 9, error);
-    } while (rc == ERR_CONNECTION && !recover_is_stopping(stop_fd));
-    if (recover_is_stopping(stop_fd)) return ERR_NONE;
+    } while (rc == ERR_CONNECTION && !stop_event_is_set(stop_fd));
+    if (stop_event_is_set(stop_fd)) return ERR_NONE;
     if (rc == ERR_NONE) log_info("connected again");
     return rc;
 }

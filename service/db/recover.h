@@ -5,11 +5,8 @@
 #include "service/db/db.h"
 
 /* ERR_NONE to go on: nothing was wrong, or only one statement was refused (that is logged), or the
- * lost connection was made again, or `stop_fd` became readable while it could not be. Else the error
+ * lost connection was made again, or `stop_fd` (stop.h) became readable while it could not be. Else the error
  * that ends the process. */
 MUST_USE enum err recover(struct db *db, enum err rc, int stop_fd, struct error *error);
-
-/* Whether `fd`, which becomes readable for good when the process is to stop, is. */
-bool recover_is_stopping(int fd);
 
 #endif

@@ -1,19 +1,18 @@
 #include "service/finalizer/courier.h"
 
 #include "service/common/log.h"
+#include "service/common/stop.h"
 #include "service/common/thread.h"
 #include "service/db/db.h"
 #include "service/db/recover.h"
 #include "service/finalizer/webhook.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 static const struct db_statement claim_deliveries = {"claim_deliveries", "iiii", "uubtttl"};
@@ -26,7 +25,6 @@ enum {
 
 struct courier {
     const struct options *options;
-    const char *application;
     void (*on_end)(void);
     int stop_fd; /* readable, for good, once it is to stop */
     struct webhook_client *client;
@@ -65,7 +63,7 @@ static enum err start_all(struct courier *c, const struct db_result *rows, struc
 static enum err claim(struct courier *c, struct db *db, struct error *error) {
     struct db_result *rows = NULL;
     size_t most = c->options->webhook_parallel, under_way = webhook_under_way(c->client);
-    if (under_way >= most || recover_is_stopping(c->stop_fd)) return ERR_NONE;
+    if (under_way >= most || stop_event_is_set(c->stop_fd)) return ERR_NONE;
     enum err rc =
         db_run(db, &claim_deliveries,
                DB_PARAMS(db_int((int64_t)(most - under_way)), db_int((int64_t)failing_slots(c)),
@@ -149,7 +147,7 @@ static enum err record(struct courier *c, struct db *db, const struct webhook_re
         fatal = recover(db, rc, c->stop_fd, error);
         db_free(rows);
         rows = NULL;
-    } while (!fatal && rc == ERR_CONNECTION && !recover_is_stopping(c->stop_fd));
+    } while (!fatal && rc == ERR_CONNECTION && !stop_event_is_set(c->stop_fd));
     free(text);
     return fatal;
 }
@@ -170,7 +168,7 @@ static enum err record_all(struct courier *c, struct db *db, struct error *error
 
 static enum err deliver(struct courier *c, struct db *db, struct error *error) {
     enum err rc = ERR_NONE;
-    while (!recover_is_stopping(c->stop_fd) || webhook_under_way(c->client) > 0) {
+    while (!stop_event_is_set(c->stop_fd) || webhook_under_way(c->client) > 0) {
         TRY(recover(db, claim(c, db, error), c->stop_fd, error));
         TRY(webhook_wait(c->client, (int)c->options->poll_ms, error));
         TRY(record_all(c, db, error));
@@ -183,17 +181,14 @@ static void *run(void *argument) {
     struct courier *c = argument;
     struct db *db = NULL;
     static const struct db_statement *const statements[] = {&claim_deliveries, &record_deliveries};
-    const struct db_settings settings = {.conninfo = c->options->database,
-                                         .application = c->application,
-                                         .statement_timeout_ms = DB_STATEMENT_TIMEOUT_MS,
-                                         .lock_timeout_ms = DB_LOCK_TIMEOUT_MS,
-                                         .statements = statements,
-                                         .n_statements = sizeof statements / sizeof *statements};
+    const struct db_settings settings =
+        db_settings_for_daemon(c->options->database, "finalizer", NULL, statements,
+                               sizeof statements / sizeof *statements);
     enum err rc;
     TRY(db_open_patiently(&settings, c->stop_fd, &db, &c->error));
     TRY(deliver(c, db, &c->error));
 fail:
-    if (!db && recover_is_stopping(c->stop_fd)) rc = ERR_NONE; /* it was told to */
+    if (!db && stop_event_is_set(c->stop_fd)) rc = ERR_NONE; /* it was told to */
     db_close(db);
     c->rc = rc;
     if (rc) c->on_end();
@@ -210,15 +205,13 @@ static enum err open_client(struct courier *c, struct error *error) {
     return webhook_client_open(&settings, &c->client, error);
 }
 
-enum err courier_start(const struct options *options, const char *application, void (*on_end)(void),
-                       struct courier **out, struct error *error) {
+enum err courier_start(const struct options *options, void (*on_end)(void), struct courier **out,
+                       struct error *error) {
     enum err rc;
     struct courier *c = calloc(1, sizeof *c);
     if (!c) return error_set(error, ERR_HOST_MEMORY, "out of memory while starting the courier");
-    *c = (struct courier){
-        .options = options, .application = application, .on_end = on_end, .stop_fd = -1};
-    c->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (c->stop_fd < 0) TRY(error_set(error, ERR_INTERNAL, "eventfd: %s", strerror(errno)));
+    *c = (struct courier){.options = options, .on_end = on_end, .stop_fd = -1};
+    TRY(stop_event_open(&c->stop_fd, error));
     TRY(open_client(c, error));
     TRY(thread_start(&c->thread, run, c, error));
     c->is_started = true;
@@ -234,10 +227,9 @@ void courier_wake(struct courier *courier) {
 }
 
 enum err courier_stop(struct courier *courier, struct error *error) {
-    uint64_t one = 1;
     if (!courier) return ERR_NONE;
     if (courier->is_started) {
-        (void)!write(courier->stop_fd, &one, sizeof one);
+        stop_event_set(courier->stop_fd);
         webhook_wake(courier->client);
         (void)pthread_join(courier->thread, NULL);
     }

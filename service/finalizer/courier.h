@@ -15,8 +15,8 @@ struct courier; /* used by the thread that started it */
 
 /* Starts the thread. When it cannot go on it calls `on_end` once, from the thread, after which
  * courier_stop gives the error. Signals are left to other threads. */
-MUST_USE enum err courier_start(const struct options *options, const char *application,
-                                void (*on_end)(void), struct courier **out, struct error *error);
+MUST_USE enum err courier_start(const struct options *options, void (*on_end)(void),
+                                struct courier **out, struct error *error);
 
 /* There may be something to deliver: it looks before its next poll. NULL is fine. */
 void courier_wake(struct courier *courier);

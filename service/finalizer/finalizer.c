@@ -2,18 +2,13 @@
 
 #include "service/common/log.h"
 #include "service/common/report.h"
+#include "service/common/stop.h"
 #include "service/db/db.h"
 #include "service/db/recover.h"
 #include "service/finalizer/courier.h"
 #include "service/finalizer/janitor.h"
 #include "service/schema/check.h"
 
-#include <errno.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 static const struct db_statement finalizable = {"finalizable", "i", "l"};
@@ -23,36 +18,14 @@ enum { JOBS_MAX = 1000 }; /* that are looked for at once, see sql/functions/fina
 
 struct finalizer {
     const struct options *options;
-    char application[64];
     struct db *db, *listener; /* the same connection unless --listen-database is given */
     struct courier *courier;
     struct janitor *janitor;
 };
 
-/* Readable, for good, once the process is to stop: waits everywhere end. */
-static int stop_fd = -1;
-static atomic_bool is_stopping;
-
-static void stop(void) {
-    uint64_t one = 1;
-    atomic_store(&is_stopping, true);
-    (void)!write(stop_fd, &one, sizeof one);
-}
-
-static void on_signal(int number) {
-    int saved = errno;
-    if (atomic_load(&is_stopping)) _exit(128 + number);
-    stop();
-    errno = saved;
-}
-
-static enum err take_signals(struct error *error) {
-    struct sigaction action = {.sa_handler = on_signal};
-    (void)sigemptyset(&action.sa_mask);
-    stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (stop_fd < 0 || sigaction(SIGTERM, &action, NULL) || sigaction(SIGINT, &action, NULL))
-        return error_set(error, ERR_INTERNAL, "cannot set up signals: %s", strerror(errno));
-    return ERR_NONE;
+static void on_stop_signal(void *context, int number, bool is_again) {
+    (void)context;
+    if (is_again) _exit(128 + number);
 }
 
 /* --- jobs --- */
@@ -79,7 +52,7 @@ static enum err finalize_one(struct finalizer *f, int64_t job, int *ended, struc
 static enum err finalize_some(struct finalizer *f, int *ended, struct error *error) {
     struct db_result *rows = NULL;
     enum err rc = db_run(f->db, &finalizable, DB_PARAMS(db_int(JOBS_MAX)), &rows, error);
-    for (int i = 0; !rc && i < db_rows(rows) && !atomic_load(&is_stopping); i++) {
+    for (int i = 0; !rc && i < db_rows(rows) && !stop_is_requested(); i++) {
         report_tick();
         rc = finalize_one(f, db_get_int(rows, i, 0), ended, error);
     }
@@ -93,23 +66,23 @@ static enum err finalize_all(struct finalizer *f, struct error *error) {
         ended = 0;
         enum err rc = finalize_some(f, &ended, error);
         if (rc) return rc;
-    } while (ended > 0 && !atomic_load(&is_stopping));
+    } while (ended > 0 && !stop_is_requested());
     return ERR_NONE;
 }
 
 static enum err wait_for_work(struct finalizer *f, struct error *error) {
     enum db_wake wake;
-    enum err rc = db_wait(f->listener, stop_fd, (int)f->options->poll_ms, &wake, error);
+    enum err rc = db_wait(f->listener, stop_fd(), (int)f->options->poll_ms, &wake, error);
     if (!rc && wake == DB_WAKE_NOTIFIED) courier_wake(f->courier); /* or a delivery is due */
     return rc;
 }
 
 static enum err main_loop(struct finalizer *f, struct error *error) {
     enum err rc = ERR_NONE;
-    while (!atomic_load(&is_stopping)) {
+    while (!stop_is_requested()) {
         report_tick();
-        TRY(recover(f->db, finalize_all(f, error), stop_fd, error));
-        TRY(recover(f->listener, wait_for_work(f, error), stop_fd, error));
+        TRY(recover(f->db, finalize_all(f, error), stop_fd(), error));
+        TRY(recover(f->listener, wait_for_work(f, error), stop_fd(), error));
     }
 fail:
     return rc;
@@ -119,21 +92,18 @@ fail:
 
 static enum err connect_main(struct finalizer *f, struct error *error) {
     static const struct db_statement *const statements[] = {&finalizable, &finalize};
-    struct db_settings settings = {.conninfo = f->options->database,
-                                   .application = f->application,
-                                   .statement_timeout_ms = DB_STATEMENT_TIMEOUT_MS,
-                                   .lock_timeout_ms = DB_LOCK_TIMEOUT_MS,
-                                   .statements = statements,
-                                   .n_statements = sizeof statements / sizeof *statements};
+    struct db_settings settings =
+        db_settings_for_daemon(f->options->database, "finalizer", NULL, statements,
+                               sizeof statements / sizeof *statements);
     enum err rc;
-    TRY(db_open_patiently(&settings, stop_fd, &f->db, error));
+    TRY(db_open_patiently(&settings, stop_fd(), &f->db, error));
     TRY(schema_check(f->db, error));
     f->listener = f->db;
     if (*f->options->listen_database) {
         settings.conninfo = f->options->listen_database;
         settings.n_statements = 0;
         f->listener = NULL;
-        TRY(db_open_patiently(&settings, stop_fd, &f->listener, error));
+        TRY(db_open_patiently(&settings, stop_fd(), &f->listener, error));
     }
     rc = db_listen(f->listener, "proverq_finalize", error);
 fail:
@@ -152,22 +122,20 @@ static enum err stop_threads(struct finalizer *f, enum err rc, struct error *err
 
 enum err finalizer_run(const struct options *options, struct error *error) {
     struct finalizer f = {.options = options};
-    char host[40] = "";
     enum err rc;
-    (void)gethostname(host, sizeof host - 1);
-    (void)snprintf(f.application, sizeof f.application, "proverq finalizer %s", host);
-    TRY(take_signals(error));
+    TRY(stop_open(on_stop_signal, NULL, error));
     TRY(connect_main(&f, error));
-    TRY(courier_start(options, f.application, stop, &f.courier, error));
-    TRY(janitor_start(options, f.application, stop, &f.janitor, error));
+    TRY(courier_start(options, stop_request, &f.courier, error));
+    TRY(janitor_start(options, stop_request, &f.janitor, error));
     log_info("finalizer started");
     report_ready();
     rc = main_loop(&f, error);
 fail:
-    if (rc == ERR_CONNECTION && atomic_load(&is_stopping)) rc = ERR_NONE; /* it was told to */
+    if (rc == ERR_CONNECTION && stop_is_requested()) rc = ERR_NONE; /* it was told to */
     rc = stop_threads(&f, rc, error);
     if (f.listener != f.db) db_close(f.listener);
     db_close(f.db);
+    stop_close();
     if (!rc) log_info("finalizer stopped");
     return rc;
 }

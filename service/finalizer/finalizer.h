@@ -4,8 +4,8 @@
  * Any number may run; each job is finalized once, each delivery claimed by one of them, and old rows
  * deleted by one at a time. Three threads with a connection each, so that neither a slow endpoint
  * nor a long deletion holds up a job; the first listens to proverq_finalize and polls. After the
- * first SIGTERM or SIGINT nothing new is begun and deliveries under way are ended; the second ends
- * the process at once.
+ * first signal to stop (stop.h) nothing new is begun and deliveries under way are ended; the second
+ * ends the process at once.
  */
 #ifndef PROVERQ_FINALIZER_H
 #define PROVERQ_FINALIZER_H

@@ -2,16 +2,14 @@
 
 #include "gpu/monotonic.h"
 #include "service/common/log.h"
+#include "service/common/stop.h"
 #include "service/common/thread.h"
 #include "service/db/db.h"
 #include "service/db/recover.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 static const struct db_statement rescue_expired = {"rescue_expired", "", "i"};
@@ -20,8 +18,10 @@ static const struct db_statement make_timing_partitions = {"make_timing_partitio
 static const struct db_statement prune = {"prune", "i", "l"};
 
 enum {
-    SWEEP_MS = 1000,         /* from a look for expired leases and due partitions to the next */
-    SWEEP_SHARE = 10,        /* of the time, at most a tenth: see sweep() */
+    SWEEP_MS = 1000,   /* between two looks for due partitions (the shortest backoff is of that
+                              * order), and for expired leases */
+    SWEEP_SHARE = 10,  /* each of the two takes at most a tenth of the time: see rest() */
+    WOKEN_MOST = 1000, /* by one call: sql/functions/wake_due.sql */
     TABLES_MS = 3600 * 1000, /* between two looks at the timing tables */
     TABLES_DAYS = 7,         /* so many days ahead they are made */
     PRUNE_MS = 60 * 1000,    /* between two rounds of deletion */
@@ -31,12 +31,11 @@ enum {
 
 struct janitor {
     const struct options *options;
-    const char *application;
     void (*on_end)(void);
     pthread_t thread;
     bool is_started;
     int stop_fd; /* readable, for good, once it is to stop */
-    int64_t next_sweep_ms, next_tables_ms, next_prune_ms;
+    int64_t next_wake_ms, next_rescue_ms, next_tables_ms, next_prune_ms;
     int64_t pruned; /* in this round */
     enum err rc;    /* how the thread ended; valid once it was joined */
     struct error error;
@@ -53,14 +52,32 @@ static enum err run_counted(struct db *db, const struct db_statement *statement,
     return ERR_NONE;
 }
 
-/* Reads what an old snapshot keeps of leases that have ended: a third of a second for a million. */
-static enum err sweep(struct db *db, struct error *error) {
-    int64_t rescued = 0, woken = 0;
+/* --- the duties --- */
+
+/* An old snapshot makes the two sweeps slow, since they read past all that has ended meanwhile: a
+ * third of a second for a million leases. */
+static void rest(int64_t *next_ms, int64_t began_ms) {
+    int64_t pause_ms = (monotonic_ms() - began_ms) * SWEEP_SHARE;
+    if (pause_ms > SWEEP_MS) *next_ms = began_ms + pause_ms;
+}
+
+static enum err wake(struct janitor *j, struct db *db, struct error *error) {
+    int64_t began_ms = monotonic_ms(), woken = 0;
+    enum err rc;
+    TRY(run_counted(db, &wake_due, DB_NO_PARAMS, &woken, error));
+    if (woken > 0) log_info("partitions are due again", log_number("count", woken));
+    rest(&j->next_wake_ms, began_ms);
+    if (woken >= WOKEN_MOST) j->next_wake_ms = began_ms; /* there may be more */
+fail:
+    return rc;
+}
+
+static enum err rescue(struct janitor *j, struct db *db, struct error *error) {
+    int64_t began_ms = monotonic_ms(), rescued = 0;
     enum err rc;
     TRY(run_counted(db, &rescue_expired, DB_NO_PARAMS, &rescued, error));
     if (rescued > 0) log_info("expired leases were taken away", log_number("count", rescued));
-    TRY(run_counted(db, &wake_due, DB_NO_PARAMS, &woken, error));
-    if (woken > 0) log_info("partitions are due again", log_number("count", woken));
+    rest(&j->next_rescue_ms, began_ms);
 fail:
     return rc;
 }
@@ -91,40 +108,40 @@ fail:
     return rc;
 }
 
+/* --- their times --- */
+
 /* The next time is set before: a statement that is refused is not repeated at once. */
-static enum err do_what_is_due(struct janitor *j, struct db *db, struct error *error) {
+static bool is_due(int64_t *next_ms, int every_ms) {
     int64_t now = monotonic_ms();
+    if (now < *next_ms) return false;
+    *next_ms = now + every_ms;
+    return true;
+}
+
+static enum err do_what_is_due(struct janitor *j, struct db *db, struct error *error) {
     enum err rc = ERR_NONE;
-    if (now >= j->next_sweep_ms) {
-        j->next_sweep_ms = now + SWEEP_MS;
-        TRY(sweep(db, error));
-        int64_t rest_ms = (monotonic_ms() - now) * SWEEP_SHARE;
-        if (rest_ms > SWEEP_MS) j->next_sweep_ms = now + rest_ms;
-    }
-    if (now >= j->next_tables_ms) {
-        j->next_tables_ms = now + TABLES_MS;
-        TRY(make_tables(db, error));
-    }
-    if (now >= j->next_prune_ms) {
-        j->next_prune_ms = now + PRUNE_MS;
-        TRY(delete_old(j, db, error));
-    }
+    if (is_due(&j->next_wake_ms, SWEEP_MS)) TRY(wake(j, db, error));
+    if (is_due(&j->next_rescue_ms, SWEEP_MS)) TRY(rescue(j, db, error));
+    if (is_due(&j->next_tables_ms, TABLES_MS)) TRY(make_tables(db, error));
+    if (is_due(&j->next_prune_ms, PRUNE_MS)) TRY(delete_old(j, db, error));
 fail:
     return rc;
 }
 
 static void wait_for_next(const struct janitor *j) {
     struct pollfd stop = {j->stop_fd, POLLIN, 0};
-    int64_t next = j->next_sweep_ms < j->next_prune_ms ? j->next_sweep_ms : j->next_prune_ms;
-    int64_t wait = next - monotonic_ms();
-    if (wait > 0) (void)poll(&stop, 1, wait < SWEEP_MS ? (int)wait : SWEEP_MS);
+    const int64_t times[] = {j->next_wake_ms, j->next_rescue_ms, j->next_prune_ms};
+    int64_t now = monotonic_ms(), next = now + SWEEP_MS;
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+        if (times[i] < next) next = times[i];
+    if (next > now) (void)poll(&stop, 1, (int)(next - now));
 }
 
 /* --- the thread --- */
 
 static enum err keep_order(struct janitor *j, struct db *db, struct error *error) {
     enum err rc = ERR_NONE;
-    while (!recover_is_stopping(j->stop_fd)) {
+    while (!stop_event_is_set(j->stop_fd)) {
         TRY(recover(db, do_what_is_due(j, db, error), j->stop_fd, error));
         wait_for_next(j);
     }
@@ -137,32 +154,27 @@ static void *run(void *argument) {
     struct db *db = NULL;
     static const struct db_statement *const statements[] = {&rescue_expired, &wake_due,
                                                             &make_timing_partitions, &prune};
-    const struct db_settings settings = {.conninfo = j->options->database,
-                                         .application = j->application,
-                                         .statement_timeout_ms = DB_STATEMENT_TIMEOUT_MS,
-                                         .lock_timeout_ms = DB_LOCK_TIMEOUT_MS,
-                                         .statements = statements,
-                                         .n_statements = sizeof statements / sizeof *statements};
+    const struct db_settings settings =
+        db_settings_for_daemon(j->options->database, "finalizer", NULL, statements,
+                               sizeof statements / sizeof *statements);
     enum err rc;
     TRY(db_open_patiently(&settings, j->stop_fd, &db, &j->error));
     TRY(keep_order(j, db, &j->error));
 fail:
-    if (!db && recover_is_stopping(j->stop_fd)) rc = ERR_NONE; /* it was told to */
+    if (!db && stop_event_is_set(j->stop_fd)) rc = ERR_NONE; /* it was told to */
     db_close(db);
     j->rc = rc;
     if (rc) j->on_end();
     return NULL;
 }
 
-enum err janitor_start(const struct options *options, const char *application, void (*on_end)(void),
-                       struct janitor **out, struct error *error) {
+enum err janitor_start(const struct options *options, void (*on_end)(void), struct janitor **out,
+                       struct error *error) {
     enum err rc;
     struct janitor *j = calloc(1, sizeof *j);
     if (!j) return error_set(error, ERR_HOST_MEMORY, "out of memory while starting the janitor");
-    *j = (struct janitor){
-        .options = options, .application = application, .on_end = on_end, .stop_fd = -1};
-    j->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (j->stop_fd < 0) TRY(error_set(error, ERR_INTERNAL, "eventfd: %s", strerror(errno)));
+    *j = (struct janitor){.options = options, .on_end = on_end, .stop_fd = -1};
+    TRY(stop_event_open(&j->stop_fd, error));
     TRY(thread_start(&j->thread, run, j, error));
     j->is_started = true;
     *out = j;
@@ -173,10 +185,9 @@ fail:
 }
 
 enum err janitor_stop(struct janitor *janitor, struct error *error) {
-    uint64_t one = 1;
     if (!janitor) return ERR_NONE;
     if (janitor->is_started) {
-        (void)!write(janitor->stop_fd, &one, sizeof one);
+        stop_event_set(janitor->stop_fd);
         (void)pthread_join(janitor->thread, NULL);
     }
     enum err rc = janitor->rc;

@@ -11,12 +11,9 @@
 
 enum {
     CLAIMABLE_MAX = 4096,
-    POLL_FIRST_MS = 20,       /* after work has run out, the next may be close */
-    WAKE_DUE_MS = 1000,       /* the shortest backoff is of that order */
-    RESCUE_EXPIRED_MS = 5000, /* leases last some times as long */
-    RESCUE_SHARE = 20,        /* an old snapshot makes it slow: then a twentieth of the time */
-    BUSY_MS = 1000,           /* so long it finds work before it says that it is not idle */
-    REFUSED_WAIT_MS = 1000,   /* after the database refused a statement */
+    POLL_FIRST_MS = 20,     /* after work has run out, the next may be close */
+    BUSY_MS = 1000,         /* so long it finds work before it says that it is not idle */
+    REFUSED_WAIT_MS = 1000, /* after the database refused a statement */
     BEGINNING_LIMIT_MS = 30000,
     MEMORY_WAIT_MS = 1000, /* should a wake-up be missed */
 };
@@ -25,10 +22,7 @@ enum {
 #define LOAD_KEY_LIMIT_NS INT64_C(600000000000)
 
 static const struct db_statement prover_idle = {"prover_idle", "ib", ""};
-static const struct db_statement wake_due = {"wake_due", "", "i"};
-static const struct db_statement rescue_expired = {"rescue_expired", "", "i"};
-static const struct db_statement *const statements[] = {&claims_statement, &prover_idle, &wake_due,
-                                                        &rescue_expired};
+static const struct db_statement *const statements[] = {&claims_statement, &prover_idle};
 const struct stage_statements dispatcher_statements = {statements,
                                                        sizeof statements / sizeof *statements};
 
@@ -43,8 +37,6 @@ struct dispatcher {
     uint32_t poll_ms; /* the next wait for work */
     int64_t started_ns;
     int64_t busy_ns; /* since when each claim has found something; 0: the last did not */
-    int64_t woke_ns, rescued_ns; /* when that was done last */
-    int rescue_every_ms;
 };
 
 /* --- from rows to tasks --- */
@@ -325,26 +317,6 @@ fail:
     return rc;
 }
 
-static bool is_due(int64_t *last_ns, int every_ms) {
-    int64_t now = monotonic_ns();
-    if (now - *last_ns < (int64_t)every_ms * 1000000) return false;
-    *last_ns = now;
-    return true;
-}
-
-static enum err keep_house(struct dispatcher *self, struct error *error) {
-    enum err rc = ERR_NONE;
-    if (is_due(&self->woke_ns, WAKE_DUE_MS))
-        TRY(db_run(self->db, &wake_due, DB_NO_PARAMS, NULL, error));
-    if (is_due(&self->rescued_ns, self->rescue_every_ms)) {
-        TRY(db_run(self->db, &rescue_expired, DB_NO_PARAMS, NULL, error));
-        int64_t rest_ms = (monotonic_ns() - self->rescued_ns) * RESCUE_SHARE / 1000000;
-        self->rescue_every_ms = rest_ms < RESCUE_EXPIRED_MS ? RESCUE_EXPIRED_MS : (int)rest_ms;
-    }
-fail:
-    return rc;
-}
-
 /* --- the stage --- */
 
 /* A prover begins with the circuits that have work already, so that its claims are in order from
@@ -357,10 +329,9 @@ static bool is_beginning(const struct dispatcher *self) {
 static enum err step(struct dispatcher *self, struct error *error) {
     int most = room(self), n;
     enum err rc;
-    TRY(keep_house(self, error));
     TRY(publish_busy(self, error));
     if (most <= 0 || is_beginning(self)) {
-        wait_for_room(self, WAKE_DUE_MS);
+        wait_for_room(self, MEMORY_WAIT_MS);
         return ERR_NONE;
     }
     TRY(claim_some(self, most, &n, error));
@@ -397,7 +368,6 @@ void *dispatcher_main(void *arg) {
     struct dispatcher self = {.pipeline = pipeline,
                               .db = pipeline->dispatcher_db,
                               .poll_ms = POLL_FIRST_MS,
-                              .rescue_every_ms = RESCUE_EXPIRED_MS,
                               .started_ns = monotonic_ns()};
     struct error error;
     while (!atomic_load(&pipeline->stopping)) {

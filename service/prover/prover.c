@@ -2,17 +2,15 @@
 #include "service/common/faults.h"
 #include "service/common/log.h"
 #include "service/common/report.h"
+#include "service/common/stop.h"
 #include "service/common/version.h"
 #include "service/prover/stages.h"
 #include "service/schema/check.h"
 
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 static const struct db_statement prover_register = {"prover_register", "utittt", "i"};
@@ -27,60 +25,14 @@ struct threads {
     struct stage_thread synthesis[SYNTHESIS_THREADS_MOST], gpu[GPU_THREADS], finish[FINISH_THREADS];
 };
 
-/* --- signals --- */
-
-struct signals {
-    struct pipeline *pipeline;
-    pthread_t thread;
-    sigset_t before;
-    int fd, quit;
-    bool is_open;
-};
-
-static void *signals_main(void *arg) {
-    struct signals *signals = arg;
-    struct pollfd fds[2] = {{signals->fd, POLLIN, 0}, {signals->quit, POLLIN, 0}};
-    struct signalfd_siginfo info;
-    for (int seen = 0;;) {
-        if (poll(fds, 2, -1) < 0) continue;
-        if (fds[1].revents) return NULL;
-        if (read(signals->fd, &info, sizeof info) != (ssize_t)sizeof info) continue;
-        if (seen++ > 0) {
-            log_warn("a second signal: ending at once; leases expire by themselves");
-            _exit(EXIT_FAILURE);
-        }
-        log_info("stopping: no more claims, what is on the device is finished",
-                 log_number("signal", info.ssi_signo));
-        pipeline_stop(signals->pipeline);
+static void on_stop_signal(void *pipeline, int number, bool is_again) {
+    if (is_again) {
+        log_warn("a second signal: ending at once; leases expire by themselves");
+        _exit(EXIT_FAILURE);
     }
-}
-
-/* Only a thread that inherits the mask leaves the signals to the descriptor. */
-static enum err signals_open(struct signals *signals, struct pipeline *pipeline,
-                             struct error *error) {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    pthread_sigmask(SIG_BLOCK, &set, &signals->before);
-    (void)signal(SIGPIPE, SIG_IGN);
-    signals->pipeline = pipeline;
-    signals->fd = signalfd(-1, &set, SFD_CLOEXEC);
-    signals->quit = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    signals->is_open = signals->fd >= 0 && signals->quit >= 0 &&
-                       pthread_create(&signals->thread, NULL, signals_main, signals) == 0;
-    if (!signals->is_open) return error_set(error, ERR_INTERNAL, "signals cannot be handled");
-    return ERR_NONE;
-}
-
-static void signals_close(struct signals *signals) {
-    if (signals->is_open) {
-        wake_up(signals->quit);
-        pthread_join(signals->thread, NULL);
-        pthread_sigmask(SIG_SETMASK, &signals->before, NULL);
-    }
-    if (signals->fd >= 0) close(signals->fd);
-    if (signals->quit >= 0) close(signals->quit);
+    log_info("stopping: no more claims, what is on the device is finished",
+             log_number("signal", number));
+    pipeline_stop(pipeline);
 }
 
 /* --- connections --- */
@@ -88,16 +40,8 @@ static void signals_close(struct signals *signals) {
 static enum err open_db(const struct pipeline *pipeline, const char *conninfo, const char *role,
                         const struct db_statement *const *list, size_t n, struct db **out,
                         struct error *error) {
-    char host[64] = "?", application[128];
-    (void)gethostname(host, sizeof host - 1);
-    snprintf(application, sizeof application, "proverq %s %s@%s", role,
-             device_name(pipeline->device), host);
-    struct db_settings settings = {.conninfo = conninfo,
-                                   .application = application,
-                                   .statement_timeout_ms = DB_STATEMENT_TIMEOUT_MS,
-                                   .lock_timeout_ms = DB_LOCK_TIMEOUT_MS,
-                                   .statements = list,
-                                   .n_statements = n};
+    const struct db_settings settings =
+        db_settings_for_daemon(conninfo, role, device_name(pipeline->device), list, n);
     return db_open_patiently(&settings, pipeline->stop_fd, out, error);
 }
 
@@ -356,11 +300,10 @@ static void log_stopped(struct pipeline *pipeline) {
 enum err prover_run(const struct options *options, struct error *error) {
     const struct db_statement *list[DISPATCHER_STATEMENTS_MAX];
     struct pipeline pipeline;
-    struct signals signals = {.fd = -1, .quit = -1};
     struct threads threads;
     enum err rc;
     TRY(pipeline_open(&pipeline, options, error));
-    TRY(signals_open(&signals, &pipeline, error)); /* before anything makes threads */
+    TRY(stop_open(on_stop_signal, &pipeline, error)); /* before anything makes threads */
     TRY(pipeline_equip(&pipeline, error));
     TRY(open_connections(&pipeline, list, error));
     TRY(register_prover(&pipeline, error));
@@ -379,7 +322,7 @@ enum err prover_run(const struct options *options, struct error *error) {
     log_stopped(&pipeline);
 fail:
     if (rc == ERR_CONNECTION && atomic_load(&pipeline.stopping)) rc = ERR_NONE; /* it was told to */
-    signals_close(&signals);
+    stop_close();
     pipeline_close(&pipeline);
     return rc;
 }

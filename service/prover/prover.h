@@ -3,9 +3,9 @@
  *     dispatcher -> synthesis -> gpu workers -> finish -> record         (service/prover/pipeline.h)
  *     heartbeat: renews the leases of all of them
  *
- * SIGTERM or SIGINT: nothing more is claimed, what has not reached the device is released, the rest
- * is finished and recorded, and prover_run returns. The second one ends the process at once; its
- * leases expire.
+ * After the first signal to stop (stop.h) nothing more is claimed, what has not reached the device is
+ * released, the rest is finished and recorded, and prover_run returns. The second one ends the
+ * process at once; its leases expire.
  */
 #ifndef PROVERQ_SERVICE_PROVER_H
 #define PROVERQ_SERVICE_PROVER_H

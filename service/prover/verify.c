@@ -49,12 +49,8 @@ static enum err finish(const struct stage_thread *self, struct task *task, struc
 static enum err open_constraints(const struct pipeline *pipeline, struct loaded_circuit *circuit,
                                  struct error *error) {
     static const struct db_statement *const list[] = {&artefact_chunk_get};
-    struct db_settings settings = {.conninfo = pipeline->options->database,
-                                   .application = "proverq prover (r1cs)",
-                                   .statement_timeout_ms = DB_STATEMENT_TIMEOUT_MS,
-                                   .lock_timeout_ms = DB_LOCK_TIMEOUT_MS,
-                                   .statements = list,
-                                   .n_statements = 1};
+    const struct db_settings settings =
+        db_settings_for(pipeline->options->database, "prover (r1cs)", list, 1);
     struct db *db = NULL;
     char *path = NULL;
     bool fetched;

@@ -4,6 +4,7 @@
 #include "gpu/prover.h"
 #include "service/common/budget.h"
 #include "service/common/log.h"
+#include "service/common/stop.h"
 #include "service/supervisor/child.h"
 #include "service/supervisor/probe.h"
 #include "service/supervisor/supervisor_db.h"
@@ -42,8 +43,9 @@ struct supervisor {
     char threads[16];       /* of each prover */
     char host_memory[24];   /* of each prover, bytes */
     char program[PATH_MAX]; /* this one, as ps shows it for the children too */
-    int signal_fd;
-    unsigned stops; /* signals to stop that came */
+    int child_fd;           /* readable when a child has ended */
+    int told_fd;            /* eventfd: signals to stop that are not handled yet */
+    unsigned stops;         /* signals to stop that are handled */
     struct supervisor_db *db;
     struct systemd systemd;
     bool is_ready; /* systemd was told so */
@@ -314,33 +316,48 @@ static void tell_systemd(struct supervisor *s) {
 
 /* --- signals and the loop --- */
 
+static void on_stop_signal(void *supervisor, int number, bool is_again) {
+    (void)number, (void)is_again;
+    stop_event_set(((struct supervisor *)supervisor)->told_fd);
+}
+
 static enum err take_signals(struct supervisor *s, struct error *error) {
     sigset_t set;
+    enum err rc;
     (void)sigemptyset(&set);
-    (void)sigaddset(&set, SIGTERM);
-    (void)sigaddset(&set, SIGINT);
     (void)sigaddset(&set, SIGCHLD);
-    if (sigprocmask(SIG_BLOCK, &set, NULL) == 0)
-        s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (s->signal_fd >= 0) return ERR_NONE;
-    return error_set(error, ERR_INTERNAL, "cannot set up signals: %s", strerror(errno));
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    s->child_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (s->child_fd < 0)
+        TRY(error_set(error, ERR_INTERNAL, "cannot set up signals: %s", strerror(errno)));
+    TRY(stop_event_open(&s->told_fd, error));
+    TRY(stop_open(on_stop_signal, s, error));
+fail:
+    return rc;
+}
+
+/* The first time the provers are asked to stop; from the second time on all children are killed. */
+static void stop_children(struct supervisor *s) {
+    s->stops++;
+    if (s->stops == 1) systemd_send(&s->systemd, "STOPPING=1");
+    log_info(s->stops == 1 ? "stopping: provers finish what they have"
+                           : "stopping at once: children are killed");
+    for (size_t i = 0; i < s->n_children; i++) {
+        const struct child *child = &s->children[i];
+        bool is_now = s->stops > 1 || child->is_probe;
+        if (child->pid > 0 && (is_now || *child->device))
+            (void)kill(child->pid, is_now ? SIGKILL : SIGTERM);
+    }
 }
 
 static void read_signals(struct supervisor *s) {
-    struct signalfd_siginfo info;
-    while (read(s->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
-        if (info.ssi_signo == SIGCHLD) continue;
-        s->stops++;
-        if (s->stops == 1) systemd_send(&s->systemd, "STOPPING=1");
-        log_info(s->stops == 1 ? "stopping: provers finish what they have"
-                               : "stopping at once: children are killed");
-        for (size_t i = 0; i < s->n_children; i++) {
-            const struct child *child = &s->children[i];
-            bool is_now = s->stops > 1 || child->is_probe;
-            if (child->pid > 0 && (is_now || *child->device))
-                (void)kill(child->pid, is_now ? SIGKILL : SIGTERM);
-        }
-    }
+    struct signalfd_siginfo ended;
+    uint64_t told = 0;
+    while (read(s->child_fd, &ended, sizeof ended) == (ssize_t)sizeof ended)
+        ; /* reap() finds out who */
+    (void)!read(s->told_fd, &told, sizeof told);
+    for (; told > 0; told--)
+        stop_children(s);
 }
 
 static size_t running(const struct supervisor *s, bool provers_only) {
@@ -369,10 +386,10 @@ static int poll_timeout(const struct supervisor *s) {
 
 /* Until something is said, a signal comes, or it is time. */
 static void wait_for_news(struct supervisor *s) {
-    struct pollfd fds[1 + CHILDREN_MAX] = {{s->signal_fd, POLLIN, 0}};
+    struct pollfd fds[2 + CHILDREN_MAX] = {{s->child_fd, POLLIN, 0}, {s->told_fd, POLLIN, 0}};
     for (size_t i = 0; i < s->n_children; i++) /* a negative descriptor is ignored */
-        fds[1 + i] = (struct pollfd){s->children[i].report_fd, POLLIN, 0};
-    (void)poll(fds, (nfds_t)(1 + s->n_children), poll_timeout(s));
+        fds[2 + i] = (struct pollfd){s->children[i].report_fd, POLLIN, 0};
+    (void)poll(fds, (nfds_t)(2 + s->n_children), poll_timeout(s));
     for (size_t i = 0; i < s->n_children; i++)
         child_hear(&s->children[i]);
 }
@@ -398,7 +415,8 @@ static void lift_quarantines(struct supervisor *s) {
 }
 
 enum err supervisor_run(const struct options *options, struct error *error) {
-    struct supervisor s = {.options = options, .signal_fd = -1, .systemd = {.fd = -1}};
+    struct supervisor s = {
+        .options = options, .child_fd = -1, .told_fd = -1, .systemd = {.fd = -1}};
     enum err rc;
     systemd_open(&s.systemd);
     TRY(options_export(options, error)); /* before there are threads: setenv is not safe then */
@@ -415,7 +433,9 @@ enum err supervisor_run(const struct options *options, struct error *error) {
     log_info("stopped");
 fail:
     supervisor_db_close(s.db);
-    if (s.signal_fd >= 0) (void)close(s.signal_fd);
+    stop_close();
+    if (s.child_fd >= 0) (void)close(s.child_fd);
+    if (s.told_fd >= 0) (void)close(s.told_fd);
     systemd_close(&s.systemd);
     return rc;
 }

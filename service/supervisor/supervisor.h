@@ -9,8 +9,8 @@
  * that it is gone; everybody else waits for them to expire. Children are killed with this process,
  * however it ends.
  *
- * The first SIGTERM or SIGINT lets the provers, then the finalizer, finish what they have; the
- * second kills them.
+ * The first signal to stop (stop.h) lets the provers, then the finalizer, finish what they have;
+ * the second kills them.
  *
  * systemd, if it started this process, is told when everybody is at work, what is going on, and, as
  * its watchdog, that this loop goes round and no child is silent.

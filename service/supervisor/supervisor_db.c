@@ -37,15 +37,9 @@ struct supervisor_db {
 static enum err connect(const struct options *options, bool has_statements, struct db **out,
                         struct error *error) {
     static const struct db_statement *const statements[] = {&rescue_prover, &device_quarantined};
-    char host[64] = "?", application[100];
-    (void)gethostname(host, sizeof host - 1);
-    (void)snprintf(application, sizeof application, "proverq supervisor %s", host);
-    const struct db_settings settings = {.conninfo = options->database,
-                                         .application = application,
-                                         .statement_timeout_ms = DB_STATEMENT_TIMEOUT_MS,
-                                         .lock_timeout_ms = DB_LOCK_TIMEOUT_MS,
-                                         .statements = statements,
-                                         .n_statements = has_statements ? 2 : 0};
+    const struct db_settings settings =
+        db_settings_for_daemon(options->database, "supervisor", NULL, statements,
+                               has_statements ? sizeof statements / sizeof *statements : 0);
     return db_open(&settings, out, error);
 }
 

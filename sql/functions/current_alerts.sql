@@ -85,7 +85,7 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 as $$
     select 'leases_expired', format('%s lease(s) ended, the first %s ago, and nobody has taken them back', count(*), proverq_private.short_interval(clock_timestamp() - min(p.lease_until))),
-           min(p.lease_until), 'a running prover or finalizer takes them back; by hand: select proverq.rescue_expired();'
+           min(p.lease_until), 'a running finalizer takes them back; by hand: select proverq.rescue_expired();'
     from proverq.partition p
     join proverq.alert_limit l on l.alert = 'leases_expired'
     where p.state = 'leased' and p.lease_until < clock_timestamp() - l.after

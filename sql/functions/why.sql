@@ -76,7 +76,7 @@ begin
     where p.state = 'running' and p.seen_at > clock_timestamp() - interval '2 minutes';
 
     if n.leased > 0 and n.lease_until < clock_timestamp() then
-        return format('the lease of a partition ended %s ago and its prover is silent; a running prover or finalizer takes it back, by hand: select proverq.rescue_expired();',
+        return format('the lease of a partition ended %s ago and its prover is silent; a running finalizer takes it back, by hand: select proverq.rescue_expired();',
                       proverq_private.short_interval(clock_timestamp() - n.lease_until));
     elsif n.leased > 0 then
         select format('prover %s (%s on %s, attempt %s)', p.prover_id, r.device, r.host, p.attempt) into at_work
@@ -131,7 +131,7 @@ comment on function proverq_private.short_interval(interval) is 'An interval for
 create or replace function proverq_private.due_in(at timestamptz) returns text
 language sql volatile
 return case when at > clock_timestamp() then 'in ' || proverq_private.short_interval(at - clock_timestamp())
-             else 'as soon as a finalizer or prover wakes it (by hand: select proverq.wake_due();)' end;
+             else 'as soon as a finalizer wakes it (by hand: select proverq.wake_due();)' end;
 comment on function proverq_private.due_in(timestamptz) is 'How long it is till then, for people. Part of why().';
 
 create or replace function proverq_private.why_paused(circuit bigint) returns text

@@ -30,7 +30,7 @@ select test.fail(:job, 0, true, true), test.claim(1) \g /dev/null
 select test.complete(:job, 1) \g /dev/null
 select test.matches(proverq.why(:job), 'partition 0 is tried again in (\d+ ms|1\.\d s) after 1 failure\(s\) in 1 attempt\(s\), the last: constraint 64 fails', 'why, while backing off');
 update proverq.partition set due_at = clock_timestamp() - interval '1 min' where job_seq = :job and partition_idx = 0;
-select test.matches(proverq.why(:job), 'as soon as a finalizer or prover wakes it \(by hand: select proverq.wake_due', 'why, when nobody wakes it');
+select test.matches(proverq.why(:job), 'as soon as a finalizer wakes it \(by hand: select proverq.wake_due', 'why, when nobody wakes it');
 select proverq.wake_due(), test.claim(1) \g /dev/null
 select test.complete(:job, 0) \g /dev/null
 select test.matches(proverq.why(:job), 'last step, which a finalizer takes, and none is connected; run: proverq serve', 'why, without a finalizer');

@@ -3,6 +3,7 @@
 #include "tests/service/database.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,7 +24,7 @@ static void on_end(void) {
 
 static struct janitor *start(void) {
     struct janitor *janitor = NULL;
-    CHECK_OK(janitor_start(&options, "proverq finalizer test", on_end, &janitor, &error));
+    CHECK_OK(janitor_start(&options, on_end, &janitor, &error));
     return janitor;
 }
 
@@ -42,6 +43,41 @@ START_TEST(leases_end_and_backoffs_are_over_within_seconds) {
     struct janitor *janitor = start();
     wait_for("select count(*) from proverq.partition where state = 'ready'", "2");
     CHECK_OK(janitor_stop(janitor, &error));
+}
+END_TEST
+
+START_TEST(however_many_backoffs_are_over_none_waits_for_the_next_second) {
+    script("select proverq.enqueue_path('c', array_agg('w' || i)) from generate_series(1, 10000) i;"
+           "update proverq.partition set state = 'held', due_at = clock_timestamp()");
+    double began = seconds();
+    struct janitor *janitor = start();
+    wait_for("select count(*) from proverq.partition where state = 'ready'", "10000");
+    ck_assert_msg(seconds() - began < 8, "it took %.1f s", seconds() - began);
+    CHECK_OK(janitor_stop(janitor, &error));
+}
+END_TEST
+
+/* As it is beside an old snapshot. */
+START_TEST(slow_looks_for_expired_leases_are_rare_and_hold_up_no_backoff) {
+    char *usual = value("select pg_get_functiondef('proverq.rescue_expired()'::regprocedure)");
+    script("create sequence proverq.looks; create or replace function proverq.rescue_expired() "
+           "returns int language sql as $$select nextval('proverq.looks'), pg_sleep(0.4); "
+           "select 0$$");
+    struct janitor *janitor = start();
+    wait_for("select is_called from proverq.looks", "true");
+    script("select proverq.enqueue_path('c', '{a}'); update proverq.partition set state = 'held', "
+           "due_at = clock_timestamp()");
+    double began = seconds();
+    wait_for("select state from proverq.partition", "ready");
+    double waited = seconds() - began;
+    (void)usleep(1500000);
+    int64_t looks = number("select last_value from proverq.looks"),
+            most = 1 + (int64_t)((seconds() - began + 0.5) / 4);
+    CHECK_OK(janitor_stop(janitor, &error));
+    script("%s; drop sequence proverq.looks", usual);
+    free(usual);
+    ck_assert_int_le(looks, most);
+    ck_assert_msg(waited < 2.5, "it waited %.1f s", waited);
 }
 END_TEST
 
@@ -87,13 +123,12 @@ END_TEST
 
 START_TEST(a_lost_connection_is_made_again) {
     struct janitor *janitor = start();
-    wait_for("select count(*) from pg_stat_activity where application_name = 'proverq finalizer "
-             "test'",
+    wait_for("select count(*) from pg_stat_activity where application_name like "
+             "'proverq finalizer %'",
              "1");
-    script("select pg_terminate_backend(pid) from pg_stat_activity where application_name = "
-           "'proverq finalizer test'");
-    script("select proverq.enqueue_path('c', '{a}'); select * from proverq_private.claim(1, '{1}', "
-           "1, 1)");
+    script("select pg_terminate_backend(pid) from pg_stat_activity where application_name like "
+           "'proverq finalizer %%'");
+    script("select proverq.enqueue_path('c', '{a}'); select * from proverq_private.claim(1, '{1}', 1, 1)");
     wait_for("select count(*) from proverq.partition where state = 'ready'", "1");
     CHECK_OK(janitor_stop(janitor, &error));
     ck_assert_int_eq(atomic_load(&ends), 0);
@@ -120,6 +155,8 @@ END_TEST
 int main(void) {
     const TTest *const *const tests[] = {
         &leases_end_and_backoffs_are_over_within_seconds,
+        &however_many_backoffs_are_over_none_waits_for_the_next_second,
+        &slow_looks_for_expired_leases_are_rare_and_hold_up_no_backoff,
         &timing_tables_are_made_ahead,
         &what_is_too_old_is_deleted_in_batches_that_hold_up_no_sweep,
         &it_ends_at_once_in_the_midst_of_deleting,
