@@ -1,6 +1,6 @@
 /* The handover between the stages of a prover: the only way in which they talk.
  *
- *     dispatcher -> synthesis -> gpu -> finish -> record
+ *     dispatcher -> synthesis -> gpu -> verify -> record
  *
  * A task is one claimed partition. It belongs to one stage at a time: whoever popped it, until it
  * is pushed on. What goes wrong is written into the task, which then goes straight to record, the
@@ -32,15 +32,15 @@ enum {
     SYNTHESIS_THREADS_LEAST = 2, /* one may wait for a slow disk */
     SYNTHESIS_THREADS_MOST = 256,
     GPU_THREADS = PROVE_SLOTS,
-    FINISH_THREADS = 4, /* a pairing takes longer than a small proof on a GPU */
+    VERIFY_THREADS = 4, /* a pairing takes longer than a small proof on a GPU */
 };
 
 /* Witness buffers, without those for witnesses that are being computed, one for each thread that
  * does: a task keeps its own until its proof is verified, so that a mismatch can be traced to the
  * witness. As many as could be used at once, and those made before the first claim. */
 enum {
-    BUFFERS = PACING_MOST + GPU_THREADS + FINISH_THREADS,
-    BUFFERS_FIRST = PACING_FIRST + GPU_THREADS + FINISH_THREADS,
+    BUFFERS = PACING_MOST + GPU_THREADS + VERIFY_THREADS,
+    BUFFERS_FIRST = PACING_FIRST + GPU_THREADS + VERIFY_THREADS,
 };
 
 /* Partitions in hand at most, those included that wait to be recorded. */
@@ -51,7 +51,7 @@ enum {
     WORKER_DISPATCHER = 0,
     WORKER_LOADER = 1,
     WORKER_GPU = 20,
-    WORKER_FINISH = 30,
+    WORKER_VERIFY = 30,
     WORKER_RECORD = 40,
     WORKER_HEARTBEAT = 50,
     WORKER_SYNTHESIS = 100,
@@ -144,7 +144,7 @@ struct pipeline {
     struct leases *leases;
     struct calculators *calculators;
     int synthesis_threads;
-    struct queue synthesis, gpu, finish, record;
+    struct queue synthesis, gpu, verify, record;
 
     atomic_int in_hand;          /* tasks, at most TASKS_MAX */
     atomic_int ahead;            /* those before the device: see pacing.h */

@@ -1,6 +1,6 @@
 /* One prover process: one device, its keys, and the stages between a claim and a recorded proof.
  *
- *     dispatcher -> synthesis -> gpu workers -> finish -> record         (service/prover/pipeline.h)
+ *     dispatcher -> synthesis -> gpu workers -> verify -> record         (service/prover/pipeline.h)
  *     heartbeat: renews the leases of all of them
  *
  * SIGTERM or SIGINT: nothing more is claimed, what has not reached the device is released, the rest
