@@ -91,7 +91,7 @@ with_postgres() {
 
 # All unit tests under ASan and UBSan; under TSan those whose subject is threads.
 sanitizers() {
-    local status=0 threads='_(pool|prover|backend_cpu|activity|pipeline|keyring|synthesis|verify|heartbeat|evidence|timeline|log|stop|webhook|finalizer|janitor)$' tests
+    local status=0 threads='_(pool|prover|backend_cpu|activity|queue|leases|buffers|pipeline|keyring|synthesis|verify|heartbeat|evidence|timeline|log|stop|webhook|finalizer|janitor)$' tests
     export CFLAGS='-O1 -g'
     nice make -j"$jobs" SAN=address,undefined tests || status=1
     unit build/san-address-undefined || status=1

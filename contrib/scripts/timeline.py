@@ -19,8 +19,8 @@ import sys
 from html import escape
 
 # What a lane shows, by the number of a thread (service/prover/pipeline.h).
-STAGES = [(0, 0, "dispatcher"), (1, 1, "loader"), (20, 29, "GPU worker"), (30, 39, "finish"), (40, 40, "record"), (100, 999, "synthesis")]
-ORDER = ["device", "gaps", "GPU worker", "steps on the device", "dispatcher", "loader", "synthesis", "ready to prove", "finish", "record"]
+STAGES = [(0, 0, "dispatcher"), (1, 1, "loader"), (20, 29, "GPU worker"), (30, 39, "verify"), (40, 40, "record"), (100, 999, "synthesis")]
+ORDER = ["device", "gaps", "GPU worker", "steps on the device", "dispatcher", "loader", "synthesis", "ready to prove", "verify", "record"]
 WAITS = "#d9d9d9"
 COLOURS = ["#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#76b7b2", "#edc948", "#b07aa1", "#ff9da7", "#9c755f", "#2f6f8f", "#8cd17d", "#86bcb6"]
 KNOWN_COLOURS = {"kernel": "#2ca02c", "copy": "#1f77b4", "cpu_span": "#2ca02c", "device_span": "#98df8a", "no_work": "#eeeeee"}

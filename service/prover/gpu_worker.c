@@ -83,7 +83,7 @@ static void hand_over(struct pipeline *pipeline, struct timeline *timeline, stru
     fault_sleep("hand_over");
     if (rc == ERR_NONE) {
         lease_step(&task->lease, "finish", LEASE_NO_DEADLINE);
-        queue_push(&pipeline->finish, task);
+        queue_push(&pipeline->verify, task);
     } else {
         if (rc == ERR_DEVICE_FAULT) pipeline_fault(pipeline, error);
         pipeline_give_up(pipeline, task, error);

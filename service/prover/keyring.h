@@ -43,7 +43,7 @@ struct loaded_circuit {
     struct calculator *calculator; /* NULL: none, or none for this machine */
     bool has_r1cs;
     struct artefact r1cs;
-    struct r1cs *constraints; /* opened by the finish stage when a proof does not verify */
+    struct r1cs *constraints; /* opened by the verify stage when a proof does not verify */
 
     /* The key on the device; NULL while it is not there. Stays while there are users. */
     struct key *key;

@@ -22,7 +22,7 @@ enum { DISPATCHER_STATEMENTS_MAX = 16 };
 struct threads {
     int n_gpu;
     struct stage_thread dispatcher, loader, record, heartbeat;
-    struct stage_thread synthesis[SYNTHESIS_THREADS_MOST], gpu[GPU_THREADS], finish[FINISH_THREADS];
+    struct stage_thread synthesis[SYNTHESIS_THREADS_MOST], gpu[GPU_THREADS], verify[VERIFY_THREADS];
 };
 
 static void on_stop_signal(void *pipeline, int number, bool is_again) {
@@ -137,7 +137,7 @@ static enum err make_event(int *fd, struct error *error) {
 
 static enum err pipeline_open(struct pipeline *pipeline, const struct options *options,
                               struct error *error) {
-    struct queue *queues[] = {&pipeline->synthesis, &pipeline->gpu, &pipeline->finish,
+    struct queue *queues[] = {&pipeline->synthesis, &pipeline->gpu, &pipeline->verify,
                               &pipeline->record};
     enum err rc;
     *pipeline = (struct pipeline){.options = options,
@@ -219,7 +219,7 @@ fail:
 static void pipeline_close(struct pipeline *pipeline) {
     const int fds[] = {pipeline->stop_fd, pipeline->dispatcher_wake, pipeline->loader_wake,
                        pipeline->heartbeat_stop};
-    struct queue *queues[] = {&pipeline->synthesis, &pipeline->gpu, &pipeline->finish,
+    struct queue *queues[] = {&pipeline->synthesis, &pipeline->gpu, &pipeline->verify,
                               &pipeline->record};
     close_connections(pipeline);
     calculators_close(pipeline->calculators);
@@ -254,8 +254,8 @@ static void start(struct stage_thread *thread, struct pipeline *pipeline, stage_
 static void start_all(struct threads *threads, struct pipeline *pipeline) {
     start(&threads->heartbeat, pipeline, heartbeat_main, WORKER_HEARTBEAT);
     start(&threads->record, pipeline, record_main, WORKER_RECORD);
-    for (int i = 0; i < FINISH_THREADS; i++)
-        start(&threads->finish[i], pipeline, finish_main, WORKER_FINISH + i);
+    for (int i = 0; i < VERIFY_THREADS; i++)
+        start(&threads->verify[i], pipeline, verify_main, WORKER_VERIFY + i);
     int workers = fault_switch("PROVERQ_WORKERS");
     threads->n_gpu = workers > 0 && workers < GPU_THREADS ? workers : GPU_THREADS;
     for (int i = 0; i < threads->n_gpu; i++)
@@ -278,8 +278,8 @@ static void join_all(struct threads *threads, struct pipeline *pipeline) {
     join(threads->synthesis, pipeline->synthesis_threads);
     queue_close(&pipeline->gpu);
     join(threads->gpu, threads->n_gpu);
-    queue_close(&pipeline->finish);
-    join(threads->finish, FINISH_THREADS);
+    queue_close(&pipeline->verify);
+    join(threads->verify, VERIFY_THREADS);
     queue_close(&pipeline->record);
     join(&threads->record, 1);
     wake_up(pipeline->heartbeat_stop);

@@ -1,6 +1,6 @@
 /* One prover process: one device, its keys, and the stages between a claim and a recorded proof.
  *
- *     dispatcher -> synthesis -> gpu workers -> finish -> record         (service/prover/pipeline.h)
+ *     dispatcher -> synthesis -> gpu workers -> verify -> record         (service/prover/pipeline.h)
  *     heartbeat: renews the leases of all of them
  *
  * After the first signal to stop (stop.h) nothing more is claimed, what has not reached the device is

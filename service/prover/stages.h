@@ -20,7 +20,7 @@ stage_main loader_main;     /* fetches, checks and loads circuits that are wante
 stage_main dispatcher_main; /* claims partitions in order */
 stage_main synthesis_main;  /* gets a partition's witness */
 stage_main gpu_worker_main; /* proves it on the device */
-stage_main finish_main;     /* host tail, verification */
+stage_main verify_main;     /* host tail, then the proof is verified */
 stage_main record_main;     /* writes what became of it into the database */
 stage_main heartbeat_main;  /* renews the leases meanwhile */
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 /* The host tail and a pairing take milliseconds. */
-#define FINISH_LIMIT_NS INT64_C(60000000000)
+#define VERIFY_LIMIT_NS INT64_C(60000000000)
 
 /* --- the usual case --- */
 
@@ -23,19 +23,20 @@ static enum err verify_proof(const struct task *task, const struct proof *proof,
     return verify(task->circuit->vkey, task->publics, task->circuit->vkey->n_public, proof, error);
 }
 
-static enum err finish(const struct stage_thread *self, struct task *task, struct error *error) {
+static enum err finish_and_verify(const struct stage_thread *self, struct task *task,
+                                  struct error *error) {
     struct prove_span spans[PROVE_STEP_COUNT];
     size_t n = 0;
     enum err rc;
     int64_t at = timing_end(&task->timing, STEP_FINISH_WAIT, self->worker, task->queued_ns);
-    lease_step(&task->lease, "finish", FINISH_LIMIT_NS);
+    lease_step(&task->lease, "finish", VERIFY_LIMIT_NS);
     rc = prove_finish(task->pending, &task->proof, spans, &n, error);
     task->pending = NULL;
     fault_sleep("finish");
     if (rc != ERR_NONE) return rc;
     add_device_steps(task, spans, n);
     at = timing_end(&task->timing, STEP_FINISH, self->worker, at);
-    lease_step(&task->lease, "verify", FINISH_LIMIT_NS);
+    lease_step(&task->lease, "verify", VERIFY_LIMIT_NS);
     rc = verify_proof(task, &task->proof, error);
     fault_sleep("verify");
     timing_end(&task->timing, STEP_VERIFY, self->worker, at);
@@ -154,13 +155,13 @@ static bool drop(struct pipeline *pipeline, struct task *task) {
     return pipeline_is_lost(pipeline, task);
 }
 
-void *finish_main(void *arg) {
+void *verify_main(void *arg) {
     struct stage_thread *self = arg;
     struct pipeline *pipeline = self->pipeline;
     struct error error;
-    for (struct task *task; (task = queue_pop(&pipeline->finish)) != NULL;) {
+    for (struct task *task; (task = queue_pop(&pipeline->verify)) != NULL;) {
         if (drop(pipeline, task)) continue;
-        enum err rc = finish(self, task, &error);
+        enum err rc = finish_and_verify(self, task, &error);
         if (rc == ERR_INVALID_PROOF) rc = diagnose_alone(pipeline, task, &error);
         if (rc == ERR_DEVICE_FAULT) pipeline_fault(pipeline, &error);
         if (rc == ERR_NONE)

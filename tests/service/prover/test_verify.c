@@ -42,7 +42,7 @@ static void setup(void) {
     options = (struct options){.database = "host=/nonexistent", .threads = 1};
     pipeline.options = &options;
     pipeline.places = (struct artefact_places){"/nonexistent", ""};
-    queue_init(&pipeline.finish);
+    queue_init(&pipeline.verify);
     queue_init(&pipeline.record);
     pthread_mutex_init(&pipeline.fault_mutex, NULL);
     pipeline.stop_fd = eventfd(0, EFD_NONBLOCK);
@@ -65,18 +65,18 @@ static void teardown(void) {
     buffers_close(pipeline.buffers);
     device_close(pipeline.device);
     leases_close(pipeline.leases);
-    queue_destroy(&pipeline.finish);
+    queue_destroy(&pipeline.verify);
     queue_destroy(&pipeline.record);
     close(pipeline.stop_fd);
     close(pipeline.dispatcher_wake);
     close(pipeline.loader_wake);
 }
 
-/* A task whose witness is `claimed` while the device proves `proved`; after the finish stage. */
-static struct task *finish_one(const struct wtns *claimed, const struct wtns *proved,
+/* A task whose witness is `claimed` while the device proves `proved`; after the verify stage. */
+static struct task *verify_one(const struct wtns *claimed, const struct wtns *proved,
                                enum lease_fate fate) {
     struct task *task = calloc(1, sizeof *task);
-    struct stage_thread self = {.pipeline = &pipeline, .worker = WORKER_FINISH};
+    struct stage_thread self = {.pipeline = &pipeline, .worker = WORKER_VERIFY};
     ck_assert_ptr_nonnull(task);
     pipeline_begin(&pipeline, task);
     atomic_store(&task->lease.fate, fate);
@@ -89,15 +89,15 @@ static struct task *finish_one(const struct wtns *claimed, const struct wtns *pr
     memcpy(task->publics, claimed->values + 1, circuit.zkey->n_public * sizeof *task->publics);
     task->queued_ns = monotonic_ns();
     CHECK_OK(prove_start(circuit.key, &proved->values, 1, &task->pending, &error));
-    queue_push(&pipeline.finish, task);
-    queue_close(&pipeline.finish);
-    ck_assert_ptr_null(finish_main(&self));
+    queue_push(&pipeline.verify, task);
+    queue_close(&pipeline.verify);
+    ck_assert_ptr_null(verify_main(&self));
     ck_assert_ptr_eq(queue_pop(&pipeline.record), task);
     return task;
 }
 
-static struct task *finish_task(const struct wtns *claimed, const struct wtns *proved) {
-    return finish_one(claimed, proved, LEASE_VALID);
+static struct task *verify_task(const struct wtns *claimed, const struct wtns *proved) {
+    return verify_one(claimed, proved, LEASE_VALID);
 }
 
 static void is_blamed(struct task *task, enum err code, const char *words) {
@@ -116,7 +116,7 @@ static int times(const struct task *task, enum step step) {
 }
 
 START_TEST(a_proof_that_verifies_goes_on_with_its_times) {
-    struct task *task = finish_task(good, good);
+    struct task *task = verify_task(good, good);
     ck_assert_int_eq(task->outcome, OUTCOME_PROOF);
     CHECK_OK(verify(circuit.vkey, task->publics, circuit.zkey->n_public, &task->proof, &error));
     static const enum step steps[] = {STEP_FINISH_WAIT, STEP_MATVEC, STEP_NTT,   STEP_MSM_A,
@@ -131,7 +131,7 @@ START_TEST(a_proof_that_verifies_goes_on_with_its_times) {
 END_TEST
 
 START_TEST(a_proof_that_is_not_wanted_any_more_is_dropped) {
-    struct task *task = finish_one(good, good, LEASE_CANCELLED);
+    struct task *task = verify_one(good, good, LEASE_CANCELLED);
     ck_assert_int_eq(task->outcome, OUTCOME_DROP);
     ck_assert_str_eq(task->error.text, "the job was cancelled");
     ck_assert_int_eq(times(task, STEP_VERIFY), 0);
@@ -141,21 +141,21 @@ START_TEST(a_proof_that_is_not_wanted_any_more_is_dropped) {
 END_TEST
 
 START_TEST(a_bad_witness_is_blamed_when_the_constraints_are_not_known) {
-    is_blamed(finish_task(&bad, &bad), ERR_WITNESS, "--r1cs");
+    is_blamed(verify_task(&bad, &bad), ERR_WITNESS, "--r1cs");
 }
 END_TEST
 
 START_TEST(a_bad_witness_is_told_its_constraint) {
     circuit.has_r1cs = true;
     CHECK_OK(r1cs_open(CIRCUIT "merkle.r1cs", &circuit.constraints, &error));
-    is_blamed(finish_task(&bad, &bad), ERR_WITNESS, "constraint");
+    is_blamed(verify_task(&bad, &bad), ERR_WITNESS, "constraint");
     r1cs_close(circuit.constraints);
 }
 END_TEST
 
 START_TEST(a_bad_witness_is_blamed_when_the_constraints_cannot_be_had) {
     circuit.has_r1cs = true; /* in a database that is away */
-    is_blamed(finish_task(&bad, &bad), ERR_WITNESS, "does not satisfy");
+    is_blamed(verify_task(&bad, &bad), ERR_WITNESS, "does not satisfy");
 }
 END_TEST
 
@@ -165,12 +165,12 @@ START_TEST(a_key_of_other_constraints_is_blamed) {
                         .n_public = circuit.zkey->n_public};
     circuit.has_r1cs = true;
     circuit.constraints = &none; /* every witness satisfies them */
-    is_blamed(finish_task(&bad, &bad), ERR_KEY, "not of these constraints");
+    is_blamed(verify_task(&bad, &bad), ERR_KEY, "not of these constraints");
 }
 END_TEST
 
 START_TEST(a_device_that_computes_wrongly_is_blamed_and_the_cpu_proves) {
-    struct task *task = finish_task(good, &bad); /* it computed with a value that was not given */
+    struct task *task = verify_task(good, &bad); /* it computed with a value that was not given */
     ck_assert_int_eq(pipeline.fault.code, ERR_DEVICE_FAULT);
     ck_assert(atomic_load(&pipeline.stopping));
     ck_assert_int_eq(task->outcome, OUTCOME_PROOF);
@@ -188,5 +188,5 @@ int main(void) {
         &a_bad_witness_is_blamed_when_the_constraints_cannot_be_had,
         &a_key_of_other_constraints_is_blamed,
         &a_device_that_computes_wrongly_is_blamed_and_the_cpu_proves};
-    return run_tests("finish", setup, teardown, tests, sizeof tests / sizeof *tests);
+    return run_tests("verify", setup, teardown, tests, sizeof tests / sizeof *tests);
 }
