@@ -12,9 +12,10 @@ import subprocess
 import time
 
 import pq
-from world import NETWORK, command
+from world import NETWORK, command, signal_quietly
 
 PORT = 5432
+PATIENCE_S = 120  # for PostgreSQL's own work: a slow machine is waited for
 DATA_SIZE, WAL_SIZE = "600m", "400m"  # limits, not what is used
 SETTINGS = {
     "unix_socket_directories": "''", "shared_buffers": "48MB", "max_connections": "80", "fsync": "off", "wal_log_hints": "on",
@@ -73,7 +74,7 @@ class Server:
             return None
         return pid if "State:\tZ" not in status and "Name:\tpostgres" in status else None
 
-    def start(self, seconds=30):
+    def start(self, seconds=PATIENCE_S):
         """Also after a crash, when processes of the last life may still be ending: it refuses to start as long as there are any."""
         until = time.monotonic() + seconds
         while True:
@@ -104,8 +105,8 @@ class Server:
             time.sleep(0.02)
 
     def set(self, name, value):
-        self.admin.patiently(f"alter system set {name} = '{value}'", 10)
-        self.admin.patiently("select pg_reload_conf()", 10)
+        self.admin.patiently(f"alter system set {name} = '{value}'", PATIENCE_S)
+        self.admin.patiently("select pg_reload_conf()", PATIENCE_S)
 
     def fill(self, part):
         """The file system has no room any more, at once; what is in it stays."""
@@ -148,21 +149,21 @@ class Cluster:
         self.network.join(self.standby.host)
         if self.primary.pid() is None:
             self.primary.start()
-        self.primary.admin.patiently("select 1", 30)
+        self.primary.admin.patiently("select 1", PATIENCE_S)
         if self.is_synchronous():
             return
         # Until the standby is back, commits must not wait for it: so does a cluster manager.
         self.primary.set("synchronous_standby_names", "")
         if self.standby.pid() is None:
             self.follow()
-        self.until("the standby follows", 30, lambda: self.primary.admin.one("select state from pg_stat_replication") == "streaming")
+        self.until("the standby follows", lambda: self.primary.admin.one("select state from pg_stat_replication") == "streaming")
         self.primary.set("synchronous_standby_names", "*")
-        self.until("commits wait for the standby", 20, self.is_synchronous)
+        self.until("commits wait for the standby", self.is_synchronous)
         self.timeline.note(f"database: {self.primary.name} is the primary, {self.standby.name} its synchronous standby")
 
     @staticmethod
-    def until(what, seconds, condition):
-        end = time.monotonic() + seconds
+    def until(what, condition):
+        end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end:
             try:
                 if condition():
@@ -170,13 +171,13 @@ class Cluster:
             except (pq.Lost, pq.Refused):
                 pass
             time.sleep(0.1)
-        raise RuntimeError(f"not within {seconds} s: {what}")
+        raise RuntimeError(f"not within {PATIENCE_S} s: {what}")
 
     def follow(self):
         """What was the primary goes back to where the two parted; else the standby is made anew."""
         server, source = self.standby, f"host={self.primary.address} port={PORT} user=postgres dbname=postgres"
         is_standby = os.path.exists(f"{server.data}/standby.signal")
-        self.primary.admin.patiently("checkpoint", 10)  # pg_rewind reads the timeline from the control file
+        self.primary.admin.patiently("checkpoint", PATIENCE_S)  # pg_rewind reads the timeline from the control file
         rewound = not is_standby and os.path.exists(f"{server.data}/PG_VERSION") and server.run(
             "pg_rewind", "-D", server.data, f"--source-server={source}", "-R", "--no-sync", check=False)
         if not is_standby and not rewound:
@@ -205,14 +206,15 @@ class Cluster:
         self.primary.start()
 
     def kill_session(self):
-        """kill -9 of one session's process: the server throws out all the others and recovers."""
+        """kill -9 of one session's process: the server throws out all the others and recovers. Whether there was a session."""
         pid = self.primary.admin.one("select pid from pg_stat_activity where usename = 'proverq' order by random() limit 1")
-        if pid:
-            os.kill(int(pid), signal.SIGKILL)
+        return bool(pid) and signal_quietly(int(pid), signal.SIGKILL)
 
     def cut_sessions(self, share):
-        self.primary.admin.query("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'proverq' "
-                                 f"and random() < {share} and pid <> pg_backend_pid()")
+        """Ends this share of the sessions, at least one; returns how many."""
+        return int(self.primary.admin.one(
+            "with s as (select pid from pg_stat_activity where usename = 'proverq') select count(pg_terminate_backend(pid)) from "
+            f"(select pid from s order by random() limit greatest(1, (select round(count(*) * {share}) from s))) t"))
 
     def fill_disk(self, part, seconds):
         """With a full WAL disk the server stops itself; it can be started when there is room."""
@@ -236,7 +238,7 @@ class Cluster:
             time.sleep(1)
         self.primary.kill()
         self.standby.set("synchronous_standby_names", "")
-        self.standby.run("pg_ctl", "-D", self.standby.data, "-w", "-t", "20", "promote")
+        self.standby.run("pg_ctl", "-D", self.standby.data, "-w", "-t", str(PATIENCE_S), "promote")
         self.primary, self.standby = self.standby, self.primary
         self.failovers += 1
         self.timeline.note(f"database: {self.primary.name} was promoted")

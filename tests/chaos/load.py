@@ -53,10 +53,12 @@ def make_job(rng, number):
 
 
 class Producer(threading.Thread):
-    """Enqueues jobs evenly over the time, again and again until each is answered, until there are enough partitions."""
+    """Enqueues jobs evenly over the time, again and again until each is answered, until there are enough partitions and no more are
+    needed."""
 
-    def __init__(self, conninfo, seed, partitions, seconds, timeline):
+    def __init__(self, conninfo, seed, partitions, seconds, timeline, needs_more=lambda: False):
         super().__init__(daemon=True)
+        self.needs_more = needs_more
         self.session, self.rng, self.timeline = pq.Session(conninfo), random.Random(f"{seed}/jobs"), timeline
         self.partitions, self.seconds = partitions, seconds
         self.jobs, self.given, self.error = [], 0, None
@@ -64,7 +66,7 @@ class Producer(threading.Thread):
     def run(self):
         start = time.monotonic()
         try:
-            while self.given < self.partitions:
+            while self.given < self.partitions or self.needs_more():
                 behind = self.given / self.partitions * self.seconds - (time.monotonic() - start)
                 if behind > 0:
                     time.sleep(behind)

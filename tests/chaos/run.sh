@@ -6,7 +6,7 @@
 #   run.sh RUN ...      main, token, decrement, notify, rescan
 #
 #   CHAOS_SEED=N        what happens, and in what order, follows from it (default: a new one, which is printed)
-#   CHAOS_SECONDS=N     how long the main run is disturbed (default 270)
+#   CHAOS_SECONDS=N     how long the main run is disturbed (default 270); longer when a kind of disturbance is still to come
 #   CHAOS_PARTITIONS=N  how many partitions are enqueued meanwhile (default 5000)
 #
 # What was done when is in build/chaos/RUN/timeline, beside the logs of all processes.

@@ -14,7 +14,6 @@ from load import FINAL
 from world import ROOT
 
 CHECKS = {}
-ENOUGH_S = 180  # in so long a run everything that can happen does
 
 
 def check(name):
@@ -27,9 +26,8 @@ def check(name):
 class Evidence:
     """All rows, log lines and receipts of one run."""
 
-    def __init__(self, session, folder, jobs, users=None, listener=None, auditor=None, lanes=(), seconds=0):
-        self.folder, self.asked, self.users, self.listener, self.auditor, self.lanes, self.seconds = (
-            folder, jobs, users, listener, auditor, lanes, seconds)
+    def __init__(self, session, folder, jobs, users=None, listener=None, auditor=None, lanes=()):
+        self.folder, self.asked, self.users, self.listener, self.auditor, self.lanes = folder, jobs, users, listener, auditor, lanes
         self.jobs = {int(row[0]): {
             "number": int(row[0]), "request": row[1], "partitions": int(row[2]), "present": int(row[3]), "remaining": int(row[4]),
             "run": int(row[5]), "state": row[6], "webhook": row[7] == "t", "code": row[8], "error": row[9], "keeps": row[10] == "t",
@@ -251,13 +249,14 @@ def all_was_done(e):
     for lane in e.lanes:
         if lane.error:
             yield f"{lane.name} ended by itself: {type(lane.error).__name__}: {lane.error}"
-        elif e.seconds >= ENOUGH_S and lane.missing():
+        elif lane.missing():
             yield f"{lane.name}: there was no {', no '.join(lane.missing())}"
 
 
 def settle(session, seconds, note):
-    """Waits until every job has ended and every webhook is delivered. The schedule of webhooks goes up to a day, so it is hastened."""
-    until, hastened, waiting = time.monotonic() + seconds, 0, "?"
+    """Waits until every job has ended and every webhook is delivered, or nothing has changed for so long. The schedule of webhooks
+    goes up to a day, so it is hastened."""
+    until, hastened, waiting = time.monotonic() + seconds, 0, None
     while time.monotonic() < until:
         try:
             if time.monotonic() > hastened + 2:
@@ -266,14 +265,17 @@ def settle(session, seconds, note):
                 session.query("update proverq_private.webhook_endpoint set rests_until = null where rests_until is not null")
                 session.query("notify proverq_finalize")
                 hastened = time.monotonic()
-            waiting = session.query("select (select count(*) from proverq.job where finished_at is null), "
-                                    "(select count(*) from proverq_private.webhook_delivery where state = 'pending')")[0]
-            if waiting == ("0", "0"):
+            before, waiting = waiting, session.query(
+                "select count(*), coalesce(sum(remaining), 0), (select count(*) from proverq_private.webhook_delivery where state = 'pending') "
+                "from proverq.job where finished_at is null")[0]
+            if waiting == ("0", "0", "0"):
                 return True
+            if waiting != before:
+                until = time.monotonic() + seconds
         except (pq.Lost, pq.Refused) as error:
-            waiting = error
+            note(f"settling: {error}")
         time.sleep(0.3)
-    note(f"not quiet within {seconds} s: jobs, webhooks: {waiting}")
+    note(f"not quiet, and nothing has changed for {seconds} s: jobs, partitions, webhooks: {waiting}")
     return False
 
 
