@@ -1,10 +1,10 @@
 /* The finalizer process against a database and a real webhook receiver. */
 #include "service/finalizer/finalizer.h"
 #include "service/finalizer/webhook.h"
+#include "tests/service/child_log.h"
 #include "tests/service/database.h"
 #include "tests/service/receiver.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,22 +16,6 @@ enum { FINALIZERS_MAX = 2 };
 
 static struct error error;
 static pid_t finalizers[FINALIZERS_MAX];
-static char log_path[] = "/tmp/proverq-finalizer-XXXXXX";
-
-static bool log_says(const char *text) {
-    static char log[1 << 20];
-    FILE *file = fopen(log_path, "r");
-    ck_assert_ptr_nonnull(file);
-    log[fread(log, 1, sizeof log - 1, file)] = '\0';
-    (void)fclose(file);
-    return strstr(log, text) != NULL;
-}
-
-static void wait_for_log(const char *text) {
-    for (int i = 0; i < 2000 && !log_says(text); i++)
-        (void)usleep(10000);
-    ck_assert_msg(log_says(text), "the log does not say \"%s\"", text);
-}
 
 /* --- the finalizer under test, a child process --- */
 
@@ -53,9 +37,7 @@ static void start_finalizer(size_t which, const char *const *arguments) {
     finalizers[which] = fork();
     ck_assert_int_ge(finalizers[which], 0);
     if (finalizers[which] > 0) return;
-    int fd = open(log_path, O_WRONLY | O_APPEND);
-    if (fd >= 0 && dup2(fd, STDERR_FILENO) >= 0)
-        (void)execv("/proc/self/exe", (char *const *)(uintptr_t)argv);
+    if (child_log_take_stderr()) (void)execv("/proc/self/exe", (char *const *)(uintptr_t)argv);
     _exit(98);
 }
 
@@ -82,9 +64,7 @@ static void setup(void) {
     script("select pg_terminate_backend(pid, 20000) from pg_stat_activity "
            "where application_name like 'proverq finalizer%%'");
     reset_rows();
-    int fd = mkstemp(log_path);
-    ck_assert_int_ge(fd, 0);
-    (void)close(fd);
+    child_log_open();
     receiver_start(NULL, NULL);
 }
 
@@ -95,7 +75,7 @@ static void teardown(void) {
             (void)waitpid(finalizers[i], NULL, 0);
         }
     receiver_stop();
-    (void)unlink(log_path);
+    child_log_close();
     close_db();
 }
 

@@ -6,6 +6,7 @@
 #include "service/common/report.h"
 #include "service/supervisor/probe.h"
 #include "service/supervisor/supervisor.h"
+#include "tests/service/child_log.h"
 #include "tests/service/database.h"
 
 #include <fcntl.h>
@@ -23,7 +24,7 @@
 #include <unistd.h>
 
 static struct error error;
-static char folder[] = "/tmp/proverq-supervisor-XXXXXX", events[64], log_path[64];
+static char folder[] = "/tmp/proverq-supervisor-XXXXXX", events[64];
 static pid_t supervisor;
 
 /* --- the children --- */
@@ -38,26 +39,6 @@ static void event(const char *format, ...) {
     va_end(args);
     int fd = open(getenv("TEST_EVENTS"), O_WRONLY | O_APPEND | O_CREAT, 0600);
     if (fd < 0 || write(fd, line, (size_t)n) != n || close(fd)) _exit(99);
-}
-
-static char *contents(const char *path) {
-    enum { MOST = 1 << 20 };
-    char *text = calloc(1, MOST + 1);
-    if (!text) abort();
-    FILE *file = fopen(path, "r");
-    if (!file) return text;
-    if (fread(text, 1, MOST, file) >= MOST) abort();
-    (void)fclose(file);
-    return text;
-}
-
-static size_t count(const char *path, const char *what) {
-    size_t n = 0;
-    char *text = contents(path);
-    for (const char *at = text; (at = strstr(at, what)); at++)
-        n++;
-    free(text);
-    return n;
 }
 
 /* A row for this prover, as a real one makes. */
@@ -88,7 +69,7 @@ static int play(int argc, const char *const *argv) {
     size_t fails = is_prover && strcmp(mode, "fails") == 0          ? SIZE_MAX
                    : is_prover && strcmp(mode, "fails thrice") == 0 ? 3
                                                                     : 0;
-    if (fails > 0 && count(getenv("TEST_EVENTS"), "prover started ") <= fails) {
+    if (fails > 0 && words_count(getenv("TEST_EVENTS"), "prover started ") <= fails) {
         static const char text[] = "device_fault: it broke";
         return write((int)o.report_fd, text, sizeof text - 1) > 0;
     }
@@ -121,10 +102,10 @@ static void start_supervisor(const char *mode, const char *const *arguments) {
     ck_assert_int_ge(supervisor, 0);
     if (supervisor > 0) return;
     struct options o;
-    int argc = 2, fd = open(log_path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    int argc = 2;
     while (argv[argc])
         argc++;
-    if (fd < 0 || dup2(fd, 2) < 0) _exit(98);
+    if (!child_log_take_stderr()) _exit(98);
     enum err rc = options_parse(argc, argv, &o, &error);
     if (!rc) rc = supervisor_run(&o, &error);
     if (rc) (void)fprintf(stderr, "ended with %s: %s\n", error_name(rc), error.text);
@@ -147,18 +128,9 @@ static int end_of_supervisor(int seconds) {
     return -1;
 }
 
-static void wait_to_read(const char *path, const char *what, size_t times) {
-    for (int i = 0; i < 2000; i++) {
-        if (count(path, what) >= times) return;
-        (void)usleep(10000);
-    }
-    char *text = contents(path), *log = contents(log_path);
-    ck_abort_msg("\"%s\" has not come %zu times:\n%s\nlog:\n%s", what, times, text, log);
-}
-
 /* Process and instance of the nth `role` that was started. */
 static pid_t started(const char *role, size_t nth, char instance[UUID_TEXT_BYTES]) {
-    char what[32], device[16], *text = contents(events), *at = text;
+    char what[32], device[16], *text = file_text(events), *at = text;
     int pid = 0;
     (void)snprintf(what, sizeof what, "%s started ", role);
     for (size_t i = 0; at && i <= nth; i++)
@@ -172,7 +144,7 @@ static pid_t started(const char *role, size_t nth, char instance[UUID_TEXT_BYTES
 static bool is_alive(pid_t pid) {
     char path[32];
     (void)snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    char *text = contents(path), *end = strrchr(text, ')');
+    char *text = file_text(path), *end = strrchr(text, ')');
     bool alive = end && end[2] != 'Z';
     free(text);
     return alive;
@@ -182,7 +154,7 @@ static void setup(void) {
     open_db();
     ck_assert_ptr_nonnull(mkdtemp(folder));
     (void)snprintf(events, sizeof events, "%s/events", folder);
-    (void)snprintf(log_path, sizeof log_path, "%s/log", folder);
+    child_log_open();
 }
 
 static void teardown(void) {
@@ -191,7 +163,7 @@ static void teardown(void) {
         (void)waitpid(supervisor, NULL, 0);
     }
     (void)unlink(events);
-    (void)unlink(log_path);
+    child_log_close();
     (void)rmdir(folder);
     close_db();
 }
@@ -202,35 +174,35 @@ START_TEST(a_prover_for_the_device_and_a_finalizer_are_started) {
     char instance[UUID_TEXT_BYTES];
     struct uuid uuid;
     START("runs", "--device", "cpu");
-    wait_to_read(events, " ready ", 2);
-    ck_assert_uint_eq(count(events, "prover started "), 1);
-    ck_assert_uint_eq(count(events, " cpu "), 1);
-    ck_assert_uint_eq(count(events, "finalizer started "), 1);
+    wait_for_words(events, " ready ", 2);
+    ck_assert_uint_eq(words_count(events, "prover started "), 1);
+    ck_assert_uint_eq(words_count(events, " cpu "), 1);
+    ck_assert_uint_eq(words_count(events, "finalizer started "), 1);
     (void)started("prover", 0, instance);
     ck_assert_int_eq(uuid_parse(instance, &uuid, &error), ERR_NONE);
-    wait_to_read(log_path, "msg=\"device chosen\" device=cpu", 1);
+    wait_for_log("msg=\"device chosen\" device=cpu");
 }
 END_TEST
 
 START_TEST(auto_starts_a_prover_and_says_on_what) {
     START("runs", "--device", "auto");
-    wait_to_read(events, "prover ready ", 1);
-    wait_to_read(log_path, "msg=\"device chosen\" device=c", 1);
+    wait_for_words(events, "prover ready ", 1);
+    wait_for_log("msg=\"device chosen\" device=c");
 }
 END_TEST
 
 START_TEST(a_device_that_is_missing_is_an_error_and_starts_nothing) {
     START("runs", "--device", "cpu", "--device", "cuda:999");
     ck_assert_int_eq(end_of_supervisor(60), 1);
-    wait_to_read(log_path, "ended with device_missing", 1);
-    ck_assert_uint_eq(count(events, "started"), 0);
+    wait_for_log("ended with device_missing");
+    ck_assert_uint_eq(words_count(events, "started"), 0);
 }
 END_TEST
 
 START_TEST(a_device_that_is_given_twice_is_refused) {
     START("runs", "--device", "cpu", "--device", "cpu");
     ck_assert_int_eq(end_of_supervisor(20), 1);
-    wait_to_read(log_path, "ended with usage: --device: cpu is given twice", 1);
+    wait_for_log("ended with usage: --device: cpu is given twice");
 }
 END_TEST
 
@@ -238,8 +210,8 @@ START_TEST(a_database_that_is_away_is_an_error_at_start) {
     ck_assert_int_eq(setenv("PROVERQ_DATABASE", "host=127.0.0.1 port=1 dbname=x", 1), 0);
     START("runs", "--device", "cpu");
     ck_assert_int_eq(end_of_supervisor(20), 1);
-    wait_to_read(log_path, "ended with connection", 1);
-    ck_assert_uint_eq(count(events, "started"), 0);
+    wait_for_log("ended with connection");
+    ck_assert_uint_eq(words_count(events, "started"), 0);
 }
 END_TEST
 
@@ -249,8 +221,8 @@ START_TEST(a_schema_that_is_missing_is_an_error_that_says_what_to_run) {
     int status = end_of_supervisor(20);
     new_schema();
     ck_assert_int_eq(status, 1);
-    wait_to_read(log_path, "proverq migrate up", 1);
-    ck_assert_uint_eq(count(events, "started"), 0);
+    wait_for_log("proverq migrate up");
+    ck_assert_uint_eq(words_count(events, "started"), 0);
 }
 END_TEST
 
@@ -259,13 +231,13 @@ END_TEST
 START_TEST(a_killed_prover_is_started_again_as_another_instance) {
     char first[UUID_TEXT_BYTES], second[UUID_TEXT_BYTES];
     START("runs", "--device", "cpu");
-    wait_to_read(events, " ready ", 2);
+    wait_for_words(events, " ready ", 2);
     ck_assert_int_eq(kill(started("prover", 0, first), SIGKILL), 0);
-    wait_to_read(events, "prover ready ", 2);
+    wait_for_words(events, "prover ready ", 2);
     (void)started("prover", 1, second);
     ck_assert_str_ne(first, second);
-    ck_assert_uint_eq(count(events, "finalizer started "), 1);
-    wait_to_read(log_path, "error=\"killed by signal 9 (Killed)\"", 1);
+    ck_assert_uint_eq(words_count(events, "finalizer started "), 1);
+    wait_for_log("error=\"killed by signal 9 (Killed)\"");
 }
 END_TEST
 
@@ -282,10 +254,10 @@ static void wait_for_state(const char *instance, const char *state) {
 START_TEST(a_killed_prover_gives_up_its_leases_at_once_and_no_other_does) {
     char first[UUID_TEXT_BYTES], second[UUID_TEXT_BYTES];
     START("runs", "--device", "cpu");
-    wait_to_read(events, "prover ready ", 1);
+    wait_for_words(events, "prover ready ", 1);
     ck_assert_int_eq(kill(started("prover", 0, first), SIGKILL), 0);
     wait_for_state(first, "lost"); /* rescue_prover does both in one transaction */
-    wait_to_read(events, "prover ready ", 2);
+    wait_for_words(events, "prover ready ", 2);
     (void)started("prover", 1, second);
     wait_for_state(second, "running");
 }
@@ -295,30 +267,31 @@ START_TEST(a_child_that_keeps_failing_is_reported_with_its_error_and_waited_for)
     struct timespec start, end;
     (void)clock_gettime(CLOCK_MONOTONIC, &start);
     START("fails", "--device", "cpu");
-    wait_to_read(log_path, "error=\"device_fault: it broke\" failures=3 again_in_s=4", 1);
+    wait_for_log("error=\"device_fault: it broke\" failures=3 again_in_s=4");
     (void)clock_gettime(CLOCK_MONOTONIC, &end);
     ck_assert_int_ge(end.tv_sec - start.tv_sec, 2); /* after 1 and 2 seconds */
-    ck_assert_uint_eq(count(log_path, "failures=1 again_in_s=1"), 1);
-    ck_assert_uint_eq(count(log_path, "failures=2 again_in_s=2"), 1);
-    ck_assert_uint_eq(count(events, "finalizer started "), 1);
+    ck_assert_uint_eq(words_count(child_log_path, "failures=1 again_in_s=1"), 1);
+    ck_assert_uint_eq(words_count(child_log_path, "failures=2 again_in_s=2"), 1);
+    ck_assert_uint_eq(words_count(events, "finalizer started "), 1);
 }
 END_TEST
 
 START_TEST(a_child_that_crashes_is_reported_by_its_signal) {
     START("crashes", "--device", "cpu");
-    wait_to_read(log_path, "error=\"killed by signal 6 (Aborted)\"", 1);
+    wait_for_log("error=\"killed by signal 6 (Aborted)\"");
 }
 END_TEST
 
 START_TEST(a_device_that_fails_three_times_is_in_quarantine_until_a_probe_succeeds) {
     START("fails thrice", "--device", "cpu");
-    wait_to_read(events, "prover started ", 3);
+    wait_for_words(events, "prover started ", 3);
     wait_for("select count(*) from proverq_private.device_quarantine where device = 'cpu' and "
              "faults = 3 and reason = 'device_fault: it broke'",
              "1");
-    wait_to_read(log_path, "msg=\"a device is in quarantine", 1);
-    wait_to_read(log_path, "msg=\"a device works again\"", 3); /* it was probed after each fault */
-    wait_to_read(events, "prover ready ", 1);
+    wait_for_log("msg=\"a device is in quarantine");
+    wait_for_words(child_log_path, "msg=\"a device works again\"",
+                   3); /* it was probed after each fault */
+    wait_for_words(events, "prover ready ", 1);
     wait_for("select count(*) from proverq_private.device_quarantine", "0");
 }
 END_TEST
@@ -394,7 +367,7 @@ START_TEST(systemd_is_told_of_the_start_the_life_and_the_end) {
     wait_to_hear(fd, "STATUS=cpu starting, finalizer starting");
     wait_to_hear(fd, "STATUS=cpu at work, finalizer at work");
     wait_to_hear(fd, "READY=1");
-    ck_assert_uint_eq(count(events, " ready "), 2);
+    ck_assert_uint_eq(words_count(events, " ready "), 2);
     ck_assert_int_ge(times_heard(fd, "WATCHDOG=1", 4000), 2);
     ck_assert_int_eq(kill(supervisor, SIGTERM), 0);
     wait_to_hear(fd, "STOPPING=1");
@@ -427,11 +400,11 @@ START_TEST(a_child_that_hangs_starves_the_watchdog_and_is_replaced) {
     START("runs", "--device", "cpu");
     wait_to_hear(fd, "READY=1");
     ck_assert_int_eq(kill(started("prover", 0, instance), SIGSTOP), 0);
-    ck_assert_int_ge(times_heard(fd, "WATCHDOG=1", 5500), 1); /* it may only be slow */
-    ck_assert_int_le(times_heard(fd, "WATCHDOG=1", 1800), 1); /* after 6 s */
-    wait_to_read(log_path, "msg=\"a child hangs and is killed\" role=prover", 1); /* after 8 s */
-    wait_to_read(log_path, "it was silent and was killed", 1);
-    wait_to_read(events, "prover ready ", 2);
+    ck_assert_int_ge(times_heard(fd, "WATCHDOG=1", 5500), 1);        /* it may only be slow */
+    ck_assert_int_le(times_heard(fd, "WATCHDOG=1", 1800), 1);        /* after 6 s */
+    wait_for_log("msg=\"a child hangs and is killed\" role=prover"); /* after 8 s */
+    wait_for_log("it was silent and was killed");
+    wait_for_words(events, "prover ready ", 2);
     wait_to_hear(fd, "WATCHDOG=1");
     (void)close(fd);
     (void)unlink(path);
@@ -443,7 +416,7 @@ START_TEST(children_and_provers_hear_nothing_of_systemd) {
     (void)snprintf(path, sizeof path, "%s/notify", folder);
     int fd = notify_socket(path, "4000000");
     START("runs", "--device", "cpu");
-    wait_to_read(events, " ready ", 2);
+    wait_for_words(events, " ready ", 2);
     (void)snprintf(file, sizeof file, "/proc/%d/environ", started("prover", 0, instance));
     FILE *environment = fopen(file, "r");
     ck_assert_ptr_nonnull(environment);
@@ -466,14 +439,14 @@ END_TEST
 
 START_TEST(the_first_signal_lets_the_provers_then_the_finalizer_finish) {
     START("runs", "--device", "cpu");
-    wait_to_read(events, " ready ", 2);
+    wait_for_words(events, " ready ", 2);
     ck_assert_int_eq(kill(supervisor, SIGTERM), 0);
     ck_assert_int_eq(end_of_supervisor(20), 0);
-    char *text = contents(events), *prover = strstr(text, "prover stopped "),
+    char *text = file_text(events), *prover = strstr(text, "prover stopped "),
          *finalizer = strstr(text, "finalizer told ");
     ck_assert_msg(prover && finalizer && prover < finalizer, "%s", text);
     ck_assert_ptr_nonnull(strstr(text, "finalizer stopped "));
-    ck_assert_uint_eq(count(events, "started"), 2);
+    ck_assert_uint_eq(words_count(events, "started"), 2);
     free(text);
 }
 END_TEST
@@ -481,13 +454,13 @@ END_TEST
 START_TEST(the_second_signal_kills) {
     char instance[UUID_TEXT_BYTES];
     START("stubborn", "--device", "cpu");
-    wait_to_read(events, " ready ", 2);
+    wait_for_words(events, " ready ", 2);
     ck_assert_int_eq(kill(supervisor, SIGINT), 0);
-    wait_to_read(events, "prover told ", 1);
+    wait_for_words(events, "prover told ", 1);
     ck_assert_int_eq(end_of_supervisor(1), -1);
     ck_assert_int_eq(kill(supervisor, SIGINT), 0);
     ck_assert_int_eq(end_of_supervisor(20), 0);
-    ck_assert_uint_eq(count(events, "prover stopped "), 0);
+    ck_assert_uint_eq(words_count(events, "prover stopped "), 0);
     ck_assert(!is_alive(started("prover", 0, instance)));
     ck_assert(!is_alive(started("finalizer", 0, instance)));
 }
@@ -496,7 +469,7 @@ END_TEST
 START_TEST(children_do_not_outlive_a_supervisor_that_is_killed) {
     char instance[UUID_TEXT_BYTES];
     START("stubborn", "--device", "cpu");
-    wait_to_read(events, " ready ", 2);
+    wait_for_words(events, " ready ", 2);
     ck_assert_int_eq(kill(supervisor, SIGKILL), 0);
     ck_assert_int_eq(end_of_supervisor(20), 128 + SIGKILL);
     pid_t prover = started("prover", 0, instance), finalizer = started("finalizer", 0, instance);
@@ -509,7 +482,7 @@ END_TEST
 START_TEST(a_terminals_signal_reaches_the_supervisor_only) {
     char instance[UUID_TEXT_BYTES];
     START("runs", "--device", "cpu");
-    wait_to_read(events, " ready ", 2);
+    wait_for_words(events, " ready ", 2);
     pid_t prover = started("prover", 0, instance), finalizer = started("finalizer", 0, instance);
     ck_assert_int_eq(getpgid(prover), prover);
     ck_assert_int_eq(getpgid(finalizer), finalizer);
