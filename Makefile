@@ -93,7 +93,7 @@ $(B)/tests/%: $(B)/tests/%.o $(HELP_OBJ) $(SVC_LIB) $(GPU_LIB)
 	$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(SVC_LIB) $(GPU_LIB) $(CUDA_LIBS) $(LDLIBS) -lcheck -lsubunit -lgmp -lm
 
 # The same program with sleeps at the boundaries between steps (service/common/faults.h), for tests/e2e/{evidence,control}.sh.
-FAULT_OBJ := $(patsubst %.c,$(B)/faults/%.o,$(shell grep -l '"service/common/faults.h"' service/*/*.c))
+FAULT_OBJ := $(patsubst %.c,$(B)/faults/%.o,$(shell grep -l '"service/common/faults.h"' service/*/*.c) tests/bench/racing.c)
 $(B)/proverq-faults: $(B)/service/main.o $(FAULT_OBJ) $(SVC_LIB) $(GPU_LIB)
 	$(CC) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) $(LDLIBS)
 $(B)/faults/%.o: %.c

@@ -2,12 +2,13 @@
 #include "service/common/faults.h"
 #include "service/common/log.h"
 #include "service/prover/claims.h"
+#include "service/prover/racing.h"
 #include "service/prover/stages.h"
+#include "service/prover/step.h"
 #include "service/prover/synthesis.h"
 
 #include <poll.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 enum {
     CLAIMABLE_MAX = 4096,
@@ -69,7 +70,8 @@ static enum err check_circuit(const struct task *task, struct error *error) {
 }
 
 /* The key on the device, then a witness buffer; *placed is false when one is not to be had before
- * tasks that are in hand have ended. */
+ * tasks that are in hand have ended. The deadline is also that of the wait for a key that the loader
+ * places; the step load_key, which is the keyring's, does not contain the wait. */
 static enum err place(struct dispatcher *self, struct task *task, bool *placed,
                       struct error *error) {
     struct pipeline *pipeline = self->pipeline;
@@ -78,10 +80,10 @@ static enum err place(struct dispatcher *self, struct task *task, bool *placed,
     TRY(check_circuit(task, error));
     keyring_take_loading(pipeline->keyring, task->circuit, &task->timing);
     if (!task->has_key) {
-        lease_step(&task->lease, "load_key", LOAD_KEY_LIMIT_NS);
+        lease_limit(&task->lease, step_name(STEP_LOAD_KEY), LOAD_KEY_LIMIT_NS);
         rc = keyring_use(pipeline->keyring, task->circuit, WORKER_DISPATCHER, &task->timing,
                          &task->has_key, error);
-        lease_step(&task->lease, "claim", LEASE_NO_DEADLINE);
+        lease_limit(&task->lease, step_name(task->step), LEASE_NO_DEADLINE);
         if (rc != ERR_NONE || !task->has_key) goto fail;
     }
     TRY(buffers_take(pipeline->buffers, witness_buffer_bytes(task->circuit->zkey), &task->buffer,
@@ -94,7 +96,7 @@ fail:
 static void wait_for_room(struct dispatcher *self, int ms);
 
 /* Tries once; false: there is no place for the task yet. */
-static bool try_dispatch(struct dispatcher *self, struct task *task, int64_t waiting_ns) {
+static bool try_dispatch(struct dispatcher *self, struct task *task) {
     struct pipeline *pipeline = self->pipeline;
     struct error error;
     bool placed;
@@ -107,9 +109,8 @@ static bool try_dispatch(struct dispatcher *self, struct task *task, int64_t wai
         return true;
     }
     if (!placed) return false;
-    if (waiting_ns)
-        timing_add(&task->timing, STEP_MEMORY_WAIT, WORKER_DISPATCHER, waiting_ns, start);
-    task->queued_ns = monotonic_ns();
+    if (task->step == STEP_MEMORY_WAIT) step_end_at(task, WORKER_DISPATCHER, start);
+    step_begin(task, STEP_SYNTHESIS_WAIT, LEASE_NO_DEADLINE);
     queue_push(&pipeline->synthesis, task);
     return true;
 }
@@ -117,66 +118,13 @@ static bool try_dispatch(struct dispatcher *self, struct task *task, int64_t wai
 /* Waits until the task has its place; nothing behind it gets one, and nothing is claimed meanwhile.
  * What is in hand needs nothing more from us, so it ends, and then there is room. */
 static void dispatch(struct dispatcher *self, struct task *task) {
-    if (try_dispatch(self, task, 0)) return;
-    int64_t start = monotonic_ns();
+    if (try_dispatch(self, task)) return;
+    step_begin(task, STEP_MEMORY_WAIT, LEASE_NO_DEADLINE);
     self->is_cautious = true;
     do
         wait_for_room(self, MEMORY_WAIT_MS);
-    while (!try_dispatch(self, task, start));
+    while (!try_dispatch(self, task));
 }
-
-/* --- what order is worth: partitions that race each other for their memory --- */
-
-#ifdef PROVERQ_FAULTS
-
-struct racer {
-    struct dispatcher *dispatcher;
-    struct task *task;
-};
-
-static atomic_int racers;
-
-static void *race(void *arg) {
-    struct racer *racer = arg;
-    int64_t start = 0;
-    unsigned seed = (unsigned)racer->task->order;
-    do {
-        (void)usleep((unsigned)rand_r(&seed) % 1000);
-        if (!start) start = monotonic_ns();
-    } while (!try_dispatch(racer->dispatcher, racer->task, start));
-    atomic_fetch_sub(&racers, 1);
-    free(racer);
-    return NULL;
-}
-
-/* False: it does not race. */
-static bool start_racer(struct dispatcher *self, struct task *task) {
-    pthread_t thread;
-    struct racer *racer = fault_switch("PROVERQ_RACING") ? malloc(sizeof *racer) : NULL;
-    if (!racer) return false;
-    *racer = (struct racer){self, task};
-    atomic_fetch_add(&racers, 1);
-    if (pthread_create(&thread, NULL, race, racer) == 0) return pthread_detach(thread) == 0;
-    atomic_fetch_sub(&racers, 1);
-    free(racer);
-    return false;
-}
-
-static void end_racers(void) {
-    while (atomic_load(&racers) > 0)
-        (void)usleep(1000);
-}
-
-#else
-
-static bool start_racer(struct dispatcher *self, struct task *task) {
-    (void)self, (void)task;
-    return false;
-}
-
-static void end_racers(void) {}
-
-#endif
 
 /* --- claiming --- */
 
@@ -224,7 +172,8 @@ static int begin_tasks(struct dispatcher *self, struct claim_rows *rows, int64_t
             log_error("out of memory: a claimed partition is left until its lease expires");
             continue;
         }
-        start_ns = timing_end(&task->timing, STEP_CLAIM, WORKER_DISPATCHER, start_ns);
+        step_begin_at(task, STEP_CLAIM, LEASE_NO_DEADLINE, start_ns);
+        start_ns = step_end(task, WORKER_DISPATCHER);
         pipeline_begin(self->pipeline, task);
         tasks[n++] = task;
     }
@@ -234,20 +183,19 @@ static int begin_tasks(struct dispatcher *self, struct claim_rows *rows, int64_t
     return n;
 }
 
-static enum err ask(struct dispatcher *self, int most, struct claim_rows *rows,
+static enum err ask(struct dispatcher *self, int most, int64_t start_ns, struct claim_rows *rows,
                     struct error *error) {
     struct pipeline *pipeline = self->pipeline;
-    int64_t ids[CLAIMABLE_MAX], start = monotonic_ns();
+    int64_t ids[CLAIMABLE_MAX];
     size_t circuits = keyring_claimable(pipeline->keyring, ids, CLAIMABLE_MAX);
     enum err rc = ERR_NONE;
     if (circuits == 0) return ERR_NONE;
-    fault_sleep("claim");
     TRY(claims_take(&self->bounds, self->db,
                     &(struct claims_wish){pipeline->prover_id, ids, circuits,
                                           pipeline->options->lease_ms, most, self->is_poll},
                     &rows->rows, error));
     self->is_poll = false;
-    pacing_claimed(&pipeline->pacing, monotonic_ns() - start);
+    pacing_claimed(&pipeline->pacing, monotonic_ns() - start_ns);
 fail:
     return rc;
 }
@@ -255,18 +203,18 @@ fail:
 /* Claims at most `most` partitions and sends them on; *n gets how many there were. */
 static enum err claim_some(struct dispatcher *self, int most, int *n, struct error *error) {
     struct task *tasks[TASKS_MAX];
-    int64_t start = monotonic_ns();
     struct claim_rows *rows = calloc(1, sizeof *rows);
     enum err rc;
     *n = 0;
     if (!rows) return error_set(error, ERR_HOST_MEMORY, "out of memory");
     atomic_store(&rows->users, 1);
-    TRY(ask(self, most, rows, error));
+    int64_t start = timing_start(STEP_CLAIM);
+    TRY(ask(self, most, start, rows, error));
     if (!rows->rows) goto fail;
     *n = begin_tasks(self, rows, start, tasks);
     self->is_cautious = false;
     for (int i = 0; i < *n; i++)
-        if (!start_racer(self, tasks[i])) dispatch(self, tasks[i]);
+        if (!racing_start(self, tasks[i], try_dispatch)) dispatch(self, tasks[i]);
 fail:
     claim_rows_release(rows);
     return rc;
@@ -326,7 +274,8 @@ static bool is_beginning(const struct dispatcher *self) {
            monotonic_ns() - self->started_ns < (int64_t)BEGINNING_LIMIT_MS * 1000000;
 }
 
-static enum err step(struct dispatcher *self, struct error *error) {
+/* One claim, or one wait for a reason to claim. */
+static enum err claim_or_wait(struct dispatcher *self, struct error *error) {
     int most = room(self), n;
     enum err rc;
     TRY(publish_busy(self, error));
@@ -371,10 +320,10 @@ void *dispatcher_main(void *arg) {
                               .started_ns = monotonic_ns()};
     struct error error;
     while (!atomic_load(&pipeline->stopping)) {
-        enum err rc = step(&self, &error);
+        enum err rc = claim_or_wait(&self, &error);
         if (rc != ERR_NONE && !atomic_load(&pipeline->stopping)) recover(&self, rc, &error);
     }
-    end_racers();
+    racing_join();
     queue_close(&pipeline->synthesis);
     return NULL;
 }

@@ -1,6 +1,7 @@
 #include "gpu/wtns.h"
 #include "service/common/faults.h"
 #include "service/prover/stages.h"
+#include "service/prover/step.h"
 
 #include <string.h>
 
@@ -22,7 +23,6 @@ static enum err start(struct timeline *timeline, struct task *task, bool is_cpu,
     const struct scalar *witness = task->wtns->values;
     enum err rc;
     timeline_next(timeline, STEP_SLOT_WAIT);
-    fault_sleep("slot_wait");
     TRY(prove_start(task->circuit->key, &witness, 1, &task->pending, error));
     timeline_next_at(timeline, is_cpu ? STEP_COMPUTE : STEP_LAUNCH, prove_slot_ns(task->pending));
 fail:
@@ -34,18 +34,14 @@ static enum err prove(const struct stage_thread *self, struct timeline *timeline
     bool is_cpu = strcmp(device_name(self->pipeline->device), "cpu") == 0;
     enum err rc;
     task->gpu_worker = self->worker;
-    lease_step(&task->lease, "prove", prove_limit_ns(is_cpu, task->circuit->zkey));
-    fault_sleep("pick_up");
+    lease_limit(&task->lease, "prove", prove_limit_ns(is_cpu, task->circuit->zkey));
     TRY(fault_device(error));
     TRY(start(timeline, task, is_cpu, error));
-    fault_sleep(is_cpu ? "compute" : "launch");
     if (is_cpu) return ERR_NONE; /* it has nothing left to wait for */
     timeline_next(timeline, STEP_INPUTS_WAIT);
     TRY(prove_wait_inputs(task->pending, error));
-    fault_sleep("inputs_wait");
     timeline_next(timeline, STEP_DEVICE_WAIT);
     TRY(prove_wait_device(task->pending, error));
-    fault_sleep("device_wait");
     return ERR_NONE;
 fail:
     prove_abandon(task->pending);
@@ -58,14 +54,12 @@ static struct task *next_task(struct pipeline *pipeline, struct timeline *timeli
     struct task *task;
     while (!queue_pop_within(&pipeline->gpu, TIMELINE_CUT_NS, &task))
         timeline_next(timeline, STEP_IDLE);
-    fault_sleep("queue_wait");
     return task;
 }
 
 /* What was idle ends, and with it the task's wait. */
 static void pick_up(const struct stage_thread *self, struct timeline *timeline, struct task *task) {
-    int64_t at = timeline_next(timeline, STEP_PICK_UP);
-    timing_add(&task->timing, STEP_QUEUE_WAIT, self->worker, task->queued_ns, at);
+    timeline_next_at(timeline, STEP_PICK_UP, step_end(task, self->worker));
     timeline_take(timeline, task->job, task->partition, task->attempt, NULL);
 }
 
@@ -78,11 +72,10 @@ static void go_on(struct timeline *timeline) {
 /* From the end of the proof on the task is the next stage's, as soon as it is pushed. */
 static void hand_over(struct pipeline *pipeline, struct timeline *timeline, struct task *task,
                       enum err rc, const struct error *error) {
-    task->queued_ns = timeline_next(timeline, STEP_HAND_OVER);
+    int64_t at = timeline_next(timeline, STEP_HAND_OVER);
     timeline_take(timeline, task->job, task->partition, task->attempt, NULL);
-    fault_sleep("hand_over");
     if (rc == ERR_NONE) {
-        lease_step(&task->lease, "finish", LEASE_NO_DEADLINE);
+        step_begin_at(task, STEP_FINISH_WAIT, LEASE_NO_DEADLINE, at);
         queue_push(&pipeline->verify, task);
     } else {
         if (rc == ERR_DEVICE_FAULT) pipeline_fault(pipeline, error);

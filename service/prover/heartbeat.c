@@ -14,12 +14,12 @@ static const struct db_statement lost_leases = {"lost_leases", "LLU", "ut"};
 static const struct db_statement *const statements[] = {&renew_leases, &lost_leases};
 const struct stage_statements heartbeat_statements = {statements, 2};
 
-/* A step that hangs must not keep its lease, and nothing can end it but the end of the process. */
+/* Work that hangs must not keep its lease, and nothing can end it but the end of the process. */
 static void abort_if_overdue(struct pipeline *pipeline) {
     struct lease_overdue overdue;
     if (!leases_overdue(pipeline->leases, monotonic_ns(), &overdue)) return;
     log_error("a step takes too long; the process aborts and its partitions are proved elsewhere",
-              log_text("step", overdue.step), log_number("job", overdue.job),
+              log_text("step", overdue.work), log_number("job", overdue.job),
               log_number("partition", overdue.partition),
               log_number("late_ms", overdue.late_ns / 1000000));
     abort();
@@ -50,7 +50,7 @@ static enum err renew(struct pipeline *pipeline, struct error *error) {
 static void log_loss(const struct lease_loss *loss, enum lease_fate fate) {
     const struct log_field job = log_number("job", loss->job),
                            partition = log_number("partition", loss->partition),
-                           step = log_text("step", loss->step),
+                           step = log_text("step", loss->work),
                            reason = log_text("reason", lease_fate_meaning(fate));
     if (fate == LEASE_TAKEN)
         log_warn("work is dropped", job, partition, step, reason,

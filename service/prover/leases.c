@@ -64,10 +64,10 @@ void leases_remove(struct leases *leases, struct lease *lease) {
     pthread_mutex_unlock(&leases->mutex);
 }
 
-void lease_step(struct lease *lease, const char *step, int64_t limit_ns) {
+void lease_limit(struct lease *lease, const char *work, int64_t limit_ns) {
     bool is_bounded = limit_ns != LEASE_NO_DEADLINE;
-    atomic_store(&lease->deadline_ns, LEASE_NO_DEADLINE); /* never the old one with the new step */
-    atomic_store(&lease->step, step);
+    atomic_store(&lease->deadline_ns, LEASE_NO_DEADLINE); /* never the old one with the new work */
+    atomic_store(&lease->work, work);
     if (is_bounded) atomic_store(&lease->deadline_ns, monotonic_ns() + limit_ns);
 }
 
@@ -102,7 +102,7 @@ bool leases_lose(struct leases *leases, const struct uuid *token, enum lease_fat
     for (struct lease *lease = leases->first; lease && !is_lost; lease = lease->next) {
         if (!uuid_equal(&lease->token, token) || !may_be_lost(lease)) continue;
         is_lost = true;
-        *out = (struct lease_loss){lease->job, lease->partition, atomic_load(&lease->step)};
+        *out = (struct lease_loss){lease->job, lease->partition, atomic_load(&lease->work)};
         atomic_store(&lease->fate, fate);
         wake_watcher(lease);
     }
@@ -112,7 +112,6 @@ bool leases_lose(struct leases *leases, const struct uuid *token, enum lease_fat
 
 void lease_record(struct lease *lease) {
     atomic_store(&lease->is_recorded, true);
-    lease_step(lease, "record", LEASE_NO_DEADLINE);
 }
 
 int lease_watch(struct leases *leases, struct lease *lease) {
@@ -146,7 +145,7 @@ bool leases_overdue(struct leases *leases, int64_t now_ns, struct lease_overdue 
         int64_t deadline = atomic_load(&lease->deadline_ns);
         found = deadline < now_ns;
         if (found)
-            *out = (struct lease_overdue){lease->job, lease->partition, atomic_load(&lease->step),
+            *out = (struct lease_overdue){lease->job, lease->partition, atomic_load(&lease->work),
                                           now_ns - deadline};
     }
     pthread_mutex_unlock(&leases->mutex);

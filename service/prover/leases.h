@@ -1,8 +1,8 @@
 /* The leases that this process holds, for the heartbeat.
  *
- * A stage says with lease_step how long the step that it begins may take. The heartbeat renews
- * leases only while no step is past its deadline; a process with one that is aborts, because a
- * lease that is renewed for work that hangs would keep the partition from everybody for ever.
+ * A stage says how long the work that it begins may take. The heartbeat renews leases only while no
+ * work is past its deadline; otherwise the process aborts, because a lease that is renewed for work
+ * that hangs would keep the partition from everybody for ever.
  */
 #ifndef PROVERQ_LEASES_H
 #define PROVERQ_LEASES_H
@@ -44,7 +44,7 @@ struct lease {
     int64_t job;
     int32_t partition;
     _Atomic(int64_t) deadline_ns;  /* CLOCK_MONOTONIC */
-    _Atomic(const char *) step;    /* for people */
+    _Atomic(const char *) work;    /* for people */
     atomic_bool is_recorded;       /* its outcome is on its way to the database, which ends it */
     _Atomic(enum lease_fate) fate; /* what the database says of it */
     bool is_watched;               /* then: */
@@ -64,9 +64,10 @@ void leases_close(struct leases *leases); /* it must be empty */
 void leases_add(struct leases *leases, struct lease *lease);
 void leases_remove(struct leases *leases, struct lease *lease);
 
-/* The step in hand, a constant word, and how long it may take from now (LEASE_NO_DEADLINE: as long
- * as it likes). */
-void lease_step(struct lease *lease, const char *step, int64_t limit_ns);
+/* The work that is done under the lease from now on, and how long it may take (LEASE_NO_DEADLINE:
+ * any time). `work` is a constant word: the name of the task's step, which step.h gives; or, where a
+ * deadline is not that of one step, a word that says whose it is. */
+void lease_limit(struct lease *lease, const char *work, int64_t limit_ns);
 
 /* The outcome is known: from now on the lease is renewed until it is removed, but not looked for,
  * because the recording of its outcome ends it. */
@@ -86,20 +87,20 @@ size_t leases_list(struct leases *leases, bool all, int64_t *jobs, int64_t *part
                    struct uuid *tokens, size_t max);
 
 /* The lease with this token is lost, unless it has ended meanwhile or its outcome is known: then,
- * and when it was lost before, false. *out gets its job, partition and step. */
+ * and when it was lost before, false. *out gets its job, partition and work. */
 struct lease_loss {
     int64_t job;
     int32_t partition;
-    const char *step;
+    const char *work;
 };
 bool leases_lose(struct leases *leases, const struct uuid *token, enum lease_fate fate,
                  struct lease_loss *out);
 
-/* Whether a step is past its deadline at `now_ns`; says which in *out. */
+/* Whether any work is past its deadline at `now_ns`; *out says which. */
 struct lease_overdue {
     int64_t job;
     int32_t partition;
-    const char *step;
+    const char *work;
     int64_t late_ns;
 };
 bool leases_overdue(struct leases *leases, int64_t now_ns, struct lease_overdue *out);

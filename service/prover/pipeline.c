@@ -1,6 +1,7 @@
 #include "service/prover/pipeline.h"
 #include "gpu/monotonic.h"
 #include "service/common/log.h"
+#include "service/prover/step.h"
 
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -20,7 +21,6 @@ void pipeline_begin(struct pipeline *pipeline, struct task *task) {
     task->is_ahead = true;
     task->is_computing = task->inputs != NULL;
     if (task->is_computing) atomic_fetch_add(&pipeline->computing, 1);
-    lease_step(&task->lease, "claim", LEASE_NO_DEADLINE);
     leases_add(pipeline->leases, &task->lease);
 }
 
@@ -68,8 +68,8 @@ static void to_record(struct pipeline *pipeline, struct task *task, enum outcome
     pipeline_computed(pipeline, task);
     pipeline_room(pipeline, task);
     wake_up(pipeline->dispatcher_wake); /* a buffer is free, and perhaps a key */
-    task->queued_ns = monotonic_ns();
     lease_record(&task->lease);
+    step_begin(task, STEP_RECORD, LEASE_NO_DEADLINE);
     queue_push(&pipeline->record, task);
 }
 

@@ -88,6 +88,34 @@ struct pipeline {
     struct db *dispatcher_db, *listen_db, *loader_db, *record_db, *heartbeat_db;
 };
 
+/* --- from the start of the process to its end (pipeline_open.c) --- */
+
+/* Queues and descriptors: enough for pipeline_stop and pipeline_fault. The caller calls
+ * pipeline_close in each case. */
+MUST_USE enum err pipeline_open(struct pipeline *pipeline, const struct options *options,
+                                struct error *error);
+
+/* Device, memory and calculators, as the options say. Makes threads. */
+MUST_USE enum err pipeline_equip(struct pipeline *pipeline, struct error *error);
+
+/* No stage may run any more, and the queues must be empty; the connections are the caller's. */
+void pipeline_close(struct pipeline *pipeline);
+
+/* The process cannot go on: no more claims, what is in hand is recorded, prover_run fails. */
+void pipeline_fault(struct pipeline *pipeline, const struct error *error);
+
+/* No more claims; what has not reached the device is released. */
+void pipeline_stop(struct pipeline *pipeline);
+
+/* --- from the beginning of a task to its end --- */
+
+/* The dispatcher has made a task, with a step in hand: it counts, and its lease is renewed from now
+ * on. */
+void pipeline_begin(struct pipeline *pipeline, struct task *task);
+
+/* The record stage is done with it: frees it. */
+void pipeline_end(struct pipeline *pipeline, struct task *task);
+
 /* The task is no longer ahead of the device: there is room for another. How long its witness took
  * is known by now. */
 void pipeline_room(struct pipeline *pipeline, struct task *task);
@@ -108,18 +136,6 @@ bool pipeline_is_lost(struct pipeline *pipeline, struct task *task);
 /* Drops it, or gives it back unspent because the process is ending, and says true when there is no
  * use in beginning the next step. */
 bool pipeline_is_over(struct pipeline *pipeline, struct task *task);
-
-/* The dispatcher has made a task: it counts, and its lease is renewed from now on. */
-void pipeline_begin(struct pipeline *pipeline, struct task *task);
-
-/* The record stage is done with it: frees it. */
-void pipeline_end(struct pipeline *pipeline, struct task *task);
-
-/* The process cannot go on: no more claims, what is in hand is recorded, prover_run fails. */
-void pipeline_fault(struct pipeline *pipeline, const struct error *error);
-
-/* No more claims; what has not reached the device is released. */
-void pipeline_stop(struct pipeline *pipeline);
 
 /* Makes an eventfd readable; and not readable again. */
 void wake_up(int fd);

@@ -1,8 +1,8 @@
 #include "gpu/monotonic.h"
-#include "service/common/faults.h"
 #include "service/common/log.h"
 #include "service/prover/evidence.h"
 #include "service/prover/stages.h"
+#include "service/prover/step.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -290,9 +290,7 @@ static int proofs_first(struct task **tasks, int n) {
 /* What has come together is recorded together: one commit for the proofs. */
 static void record(struct pipeline *pipeline, struct task **tasks, int n) {
     int proofs = proofs_first(tasks, n), told = 0;
-    fault_sleep("record");
-    for (int i = 0; i < n; i++)
-        timing_end(&tasks[i]->timing, STEP_RECORD, WORKER_RECORD, tasks[i]->queued_ns);
+    step_end_all(tasks, n, WORKER_RECORD);
     if (proofs > 1 && record_proofs(pipeline, tasks, proofs)) told = proofs;
     for (int i = told; i < n; i++)
         record_one(pipeline, tasks[i]);

@@ -72,6 +72,14 @@ static inline bool step_is_workers(enum step step) {
     return step >= STEP_PICK_UP && step <= STEP_IDLE;
 }
 
+/* Whether a sleep that the build for tests puts into a step (service/common/faults.h) belongs to its
+ * beginning. It belongs to the end of the others; the end of these is no place for it: one statement
+ * claims several partitions, the end of a wait for a slot is only known afterwards, and after a
+ * hand-over the task is another stage's. */
+static inline bool step_sleeps_first(enum step step) {
+    return step == STEP_CLAIM || step == STEP_SLOT_WAIT || step == STEP_HAND_OVER;
+}
+
 /* What proverq.step says of a step of the prover library. */
 static inline enum step step_of_prove(enum prove_step step) {
     switch (step) {

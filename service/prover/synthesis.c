@@ -1,6 +1,6 @@
 #include "service/prover/synthesis.h"
-#include "service/common/faults.h"
 #include "service/prover/stages.h"
+#include "service/prover/step.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -151,32 +151,30 @@ static enum err compute_watched(struct pipeline *pipeline, struct task *task, st
 
 static enum err compute_witness(struct pipeline *pipeline, struct task *task, struct error *error) {
     const struct loaded_circuit *circuit = task->circuit;
-    int64_t timeout_ns = (int64_t)pipeline->options->synthesis_timeout_ms * 1000000;
     if (!circuit->calculator)
         return error_set(error, ERR_ABSENT,
                          "circuit %s has no calculator for machines like this one (%s); on one "
                          "run: proverq circuit add %s with the same files",
                          circuit->name, calculator_machine(), circuit->name);
-    lease_step(&task->lease, "compute_witness", timeout_ns + START_LIMIT_NS);
     return compute_watched(pipeline, task, error);
 }
 
-/* Puts the .wtns file into the buffer. */
-static enum err get_witness(const struct stage_thread *self, struct task *task, int64_t limit_ns,
-                            int64_t *at, struct error *error) {
-    bool is_computed = task->inputs != NULL;
+/* Puts the .wtns file into the buffer, within the limit of the step that this is. *at gets when the
+ * step ended. */
+static enum err get_witness(const struct stage_thread *self, struct task *task,
+                            int64_t read_limit_ns, int64_t *at, struct error *error) {
+    struct pipeline *pipeline = self->pipeline;
+    int64_t timeout_ns = (int64_t)pipeline->options->synthesis_timeout_ms * 1000000;
     enum err rc;
-    if (is_computed) {
-        rc = compute_witness(self->pipeline, task, error);
-        fault_sleep("compute_witness");
-        pipeline_computed(self->pipeline, task);
+    if (task->inputs) {
+        step_next(task, self->worker, STEP_COMPUTE_WITNESS, timeout_ns + START_LIMIT_NS);
+        rc = compute_witness(pipeline, task, error);
     } else {
-        lease_step(&task->lease, "read_witness", limit_ns);
-        rc = read_witness(self->pipeline, task, error);
-        fault_sleep("read_witness");
+        step_next(task, self->worker, STEP_READ_WITNESS, read_limit_ns);
+        rc = read_witness(pipeline, task, error);
     }
-    *at = timing_end(&task->timing, is_computed ? STEP_COMPUTE_WITNESS : STEP_READ_WITNESS,
-                     self->worker, *at);
+    *at = step_end(task, self->worker);
+    pipeline_computed(pipeline, task);
     return rc;
 }
 
@@ -190,16 +188,13 @@ static enum err keep_publics(struct task *task, struct error *error) {
 
 static enum err synthesize(const struct stage_thread *self, struct task *task,
                            struct error *error) {
-    int64_t limit = READ_LIMIT_NS + (int64_t)task->buffer->capacity * READ_NS_PER_BYTE;
+    int64_t limit = READ_LIMIT_NS + (int64_t)task->buffer->capacity * READ_NS_PER_BYTE, at;
     enum err rc;
-    fault_sleep("synthesis_wait");
-    int64_t at = timing_end(&task->timing, STEP_SYNTHESIS_WAIT, self->worker, task->queued_ns);
     TRY(get_witness(self, task, limit, &at, error));
-    lease_step(&task->lease, "check_witness", limit);
+    step_begin_at(task, STEP_CHECK_WITNESS, limit, at);
     TRY(witness_check(task->buffer, task->circuit->zkey, &task->wtns, error));
     TRY(keep_publics(task, error));
-    fault_sleep("check_witness");
-    task->queued_ns = timing_end(&task->timing, STEP_CHECK_WITNESS, self->worker, at);
+    step_next(task, self->worker, STEP_QUEUE_WAIT, LEASE_NO_DEADLINE);
 fail:
     claim_rows_release(task->claim);
     task->claim = NULL;
@@ -221,7 +216,6 @@ void *synthesis_main(void *arg) {
             pipeline_give_up(pipeline, task, &error);
             continue;
         }
-        lease_step(&task->lease, "queue_wait", LEASE_NO_DEADLINE);
         queue_push(&pipeline->gpu, task);
     }
     return NULL;

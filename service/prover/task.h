@@ -54,12 +54,13 @@ struct task {
     struct scalar *publics;
     struct pending *pending; /* on the device */
     int16_t gpu_worker;      /* the worker that put it there */
-    int64_t queued_ns;       /* when it was pushed to the queue that it is in, or was in last */
 
     struct proof proof; /* OUTCOME_PROOF: verified */
     enum outcome outcome;
     struct error error;
     bool is_repeated; /* the database has been told before; its answer was lost */
+    enum step step;   /* in hand, see step.h */
+    int64_t step_ns;  /* when it began */
     struct timing timing;
     bool is_timed; /* the database has its steps */
 };

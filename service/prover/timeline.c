@@ -73,9 +73,10 @@ static void close_step(struct timeline *timeline, int64_t end_ns) {
 }
 
 int64_t timeline_next(struct timeline *timeline, enum step step) {
-    int64_t now = monotonic_ns();
+    int64_t now = timing_stop(timeline->step);
     close_step(timeline, now);
     timeline->step = step;
+    (void)timing_start(step); /* it began when the one before ended */
     return now;
 }
 

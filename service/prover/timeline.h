@@ -60,7 +60,8 @@ struct timeline {
 void timeline_begin(struct timeline *timeline, struct timeline_log *log, int16_t worker,
                     enum step step);
 
-/* The step in hand ends and `step` begins, at one moment, which is returned. */
+/* The step in hand ends and `step` begins, at one moment, which is returned; the sleeps of the build
+ * for tests are here, as in timing_start and timing_stop. */
 int64_t timeline_next(struct timeline *timeline, enum step step);
 
 /* The same, but at `at_ns`, a reading of the clock after the step in hand began; one that is not is

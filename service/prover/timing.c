@@ -1,6 +1,7 @@
 #include "service/prover/timing.h"
 
 #include "gpu/monotonic.h"
+#include "service/common/faults.h"
 #include "service/common/log.h"
 
 #include <stdatomic.h>
@@ -19,8 +20,19 @@ void timing_add(struct timing *timing, enum step step, int16_t worker, int64_t s
     timing->spans[timing->n++] = (struct timing_span){step, worker, start_ns, end_ns - start_ns};
 }
 
-int64_t timing_end(struct timing *timing, enum step step, int16_t worker, int64_t start_ns) {
+int64_t timing_start(enum step step) {
     int64_t now = monotonic_ns();
+    if (step_sleeps_first(step)) fault_sleep(step_name(step));
+    return now;
+}
+
+int64_t timing_stop(enum step step) {
+    if (!step_sleeps_first(step)) fault_sleep(step_name(step));
+    return monotonic_ns();
+}
+
+int64_t timing_end(struct timing *timing, enum step step, int16_t worker, int64_t start_ns) {
+    int64_t now = timing_stop(step);
     timing_add(timing, step, worker, start_ns, now);
     return now;
 }

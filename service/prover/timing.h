@@ -37,6 +37,11 @@ struct timing_columns {
 void timing_add(struct timing *timing, enum step step, int16_t worker, int64_t start_ns,
                 int64_t end_ns);
 
+/* A step begins, or ends: returns the moment. In the build for tests it may be made longer by a
+ * sleep behind its beginning or before its end (step_sleeps_first). */
+int64_t timing_start(enum step step);
+int64_t timing_stop(enum step step);
+
 /* Adds the step that ran from `start_ns` until now; returns now, where the next one starts. */
 int64_t timing_end(struct timing *timing, enum step step, int16_t worker, int64_t start_ns);
 

@@ -3,6 +3,7 @@
 #include "service/common/faults.h"
 #include "service/common/log.h"
 #include "service/prover/stages.h"
+#include "service/prover/step.h"
 
 #include <stdlib.h>
 
@@ -27,19 +28,14 @@ static enum err finish_and_verify(const struct stage_thread *self, struct task *
                                   struct error *error) {
     struct prove_span spans[PROVE_STEP_COUNT];
     size_t n = 0;
-    enum err rc;
-    int64_t at = timing_end(&task->timing, STEP_FINISH_WAIT, self->worker, task->queued_ns);
-    lease_step(&task->lease, "finish", VERIFY_LIMIT_NS);
-    rc = prove_finish(task->pending, &task->proof, spans, &n, error);
+    step_next(task, self->worker, STEP_FINISH, VERIFY_LIMIT_NS);
+    enum err rc = prove_finish(task->pending, &task->proof, spans, &n, error);
     task->pending = NULL;
-    fault_sleep("finish");
     if (rc != ERR_NONE) return rc;
     add_device_steps(task, spans, n);
-    at = timing_end(&task->timing, STEP_FINISH, self->worker, at);
-    lease_step(&task->lease, "verify", VERIFY_LIMIT_NS);
+    step_next(task, self->worker, STEP_VERIFY, VERIFY_LIMIT_NS);
     rc = verify_proof(task, &task->proof, error);
-    fault_sleep("verify");
-    timing_end(&task->timing, STEP_VERIFY, self->worker, at);
+    step_end(task, self->worker);
     if (rc == ERR_NONE && fault_strikes(task->job, task->partition, task->attempt))
         rc = error_set(error, ERR_INTERNAL, "a fault was injected");
     return rc;
@@ -109,12 +105,17 @@ static enum err blame_input_or_key(const struct task *task, bool satisfied, stru
                                                "constraint fails");
 }
 
+/* It is not a step: it comes after verify, and never in a run without faults. */
+static void limit_diagnosis(struct task *task, int64_t limit_ns) {
+    lease_limit(&task->lease, "diagnose", limit_ns);
+}
+
 /* ERR_NONE when the CPU found a proof that does verify: it is the task's now, and the device is to
  * blame. One diagnosis at a time: it uses all cores. */
 static enum err diagnose(struct pipeline *pipeline, struct task *task, struct error *error) {
     bool satisfied = false;
     struct proof proof;
-    lease_step(&task->lease, "diagnose", prove_limit_ns(true, task->circuit->zkey));
+    limit_diagnosis(task, prove_limit_ns(true, task->circuit->zkey));
     if (task->circuit->has_r1cs) {
         enum err rc = check_constraints(pipeline, task, error);
         if (rc == ERR_WITNESS) return rc;
@@ -123,7 +124,7 @@ static enum err diagnose(struct pipeline *pipeline, struct task *task, struct er
                      log_text("error", error->text));
         satisfied = rc == ERR_NONE;
     }
-    lease_step(&task->lease, "diagnose", prove_limit_ns(true, task->circuit->zkey));
+    limit_diagnosis(task, prove_limit_ns(true, task->circuit->zkey));
     enum err rc = prove_on_cpu(pipeline, task, &proof, error);
     if (rc == ERR_INVALID_PROOF) return blame_input_or_key(task, satisfied, error);
     if (rc != ERR_NONE) return rc;
@@ -138,7 +139,7 @@ static enum err diagnose(struct pipeline *pipeline, struct task *task, struct er
 
 static enum err diagnose_alone(struct pipeline *pipeline, struct task *task, struct error *error) {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-    lease_step(&task->lease, "diagnose", LEASE_NO_DEADLINE); /* the one before has a deadline */
+    limit_diagnosis(task, LEASE_NO_DEADLINE); /* the one before has a deadline */
     pthread_mutex_lock(&mutex);
     enum err rc = diagnose(pipeline, task, error);
     pthread_mutex_unlock(&mutex);

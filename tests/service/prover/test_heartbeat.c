@@ -46,7 +46,7 @@ static void setup(void) {
     pipeline.dispatcher_wake = eventfd(0, EFD_NONBLOCK);
     pipeline.heartbeat_db = connect_with(heartbeat_statements.list, heartbeat_statements.n);
     CHECK_OK(leases_open(&pipeline.leases, &error));
-    lease_step(&lease, "prove", LEASE_NO_DEADLINE);
+    lease_limit(&lease, "prove", LEASE_NO_DEADLINE);
     leases_add(pipeline.leases, &lease);
     thread.pipeline = &pipeline;
 }
@@ -158,7 +158,7 @@ START_TEST(a_lost_connection_is_made_again_and_the_lease_renewed) {
 END_TEST
 
 START_TEST(a_step_past_its_deadline_ends_the_process_and_its_lease) {
-    lease_step(&lease, "prove", INT64_C(1000000));
+    lease_limit(&lease, "prove", INT64_C(1000000));
     usleep(10000);
     beat_for(20000);
 }

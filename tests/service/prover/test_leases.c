@@ -22,14 +22,14 @@ START_TEST(a_step_past_its_deadline_is_found) {
     struct lease_overdue overdue;
     leases_add(all, &first);
     leases_add(all, &second);
-    lease_step(&first, "queue_wait", LEASE_NO_DEADLINE);
-    lease_step(&second, "verify", INT64_C(1000000000));
+    lease_limit(&first, "queue_wait", LEASE_NO_DEADLINE);
+    lease_limit(&second, "verify", INT64_C(1000000000));
     int64_t now = monotonic_ns();
     ck_assert(!leases_overdue(all, now, &overdue));
     ck_assert(leases_overdue(all, now + INT64_C(2000000000), &overdue));
     ck_assert_int_eq(overdue.job, 3);
     ck_assert_int_eq(overdue.partition, 4);
-    ck_assert_str_eq(overdue.step, "verify");
+    ck_assert_str_eq(overdue.work, "verify");
     leases_remove(all, &second);
     ck_assert(!leases_overdue(all, INT64_MAX - 1, &overdue));
     leases_remove(all, &first);
@@ -46,13 +46,13 @@ START_TEST(a_lease_whose_outcome_is_known_is_not_lost_by_being_ended) {
         leases[i].token.bytes[0] = (uint8_t)(i + 1);
         leases[i].job = (int64_t)i;
         leases[i].partition = (int32_t)i + 10;
-        lease_step(&leases[i], "prove", LEASE_NO_DEADLINE);
+        lease_limit(&leases[i], "prove", LEASE_NO_DEADLINE);
         leases_add(all, &leases[i]);
     }
     ck_assert_uint_eq(leases_list(all, false, jobs, partitions, tokens, 3), 3);
     lease_record(&leases[1]); /* between the question and the answer */
     ck_assert(leases_lose(all, &leases[0].token, LEASE_CANCELLED, &loss));
-    ck_assert(loss.job == 0 && loss.partition == 10 && strcmp(loss.step, "prove") == 0);
+    ck_assert(loss.job == 0 && loss.partition == 10 && strcmp(loss.work, "prove") == 0);
     ck_assert(!leases_lose(all, &leases[0].token, LEASE_CANCELLED, &loss));
     ck_assert(!leases_lose(all, &leases[1].token, LEASE_TAKEN, &loss));
     ck_assert(lease_is_lost(&leases[0]));

@@ -1,5 +1,6 @@
 /* The rules by which a task goes on, is given up or stops. */
 #include "service/prover/pipeline.h"
+#include "service/prover/step.h"
 #include "tests/gpu/suite.h"
 
 #include <stdlib.h>
@@ -43,6 +44,7 @@ static void close_pipeline(void) {
 static struct task *begin_task(void) {
     struct task *task = calloc(1, sizeof *task);
     ck_assert_ptr_nonnull(task);
+    step_begin(task, STEP_CLAIM, LEASE_NO_DEADLINE);
     pipeline_begin(&pipeline, task);
     ck_assert_int_eq(buffers_take(pipeline.buffers, 100, &task->buffer, &error), ERR_NONE);
     return task;

@@ -2,6 +2,7 @@
  * others. */
 #include "gpu/monotonic.h"
 #include "service/prover/stages.h"
+#include "service/prover/step.h"
 #include "tests/service/database.h"
 
 #include <stdio.h>
@@ -44,7 +45,7 @@ static struct task *make_task(const struct db_result *rows, int row) {
     for (int i = 0; i <= row; i++) /* each has another number of steps */
         timing_add(&task->timing, STEP_VERIFY, (int16_t)(100 * row + i), monotonic_ns(),
                    monotonic_ns());
-    task->queued_ns = monotonic_ns();
+    step_begin(task, STEP_RECORD, LEASE_NO_DEADLINE);
     pipeline_begin(&pipeline, task);
     return task;
 }

@@ -4,6 +4,7 @@
 #include "gpu/verify.h"
 #include "gpu/wtns.h"
 #include "service/prover/stages.h"
+#include "service/prover/step.h"
 #include "tests/gpu/suite.h"
 
 #include <stdlib.h>
@@ -78,6 +79,7 @@ static struct task *verify_one(const struct wtns *claimed, const struct wtns *pr
     struct task *task = calloc(1, sizeof *task);
     struct stage_thread self = {.pipeline = &pipeline, .worker = WORKER_VERIFY};
     ck_assert_ptr_nonnull(task);
+    step_begin(task, STEP_FINISH_WAIT, LEASE_NO_DEADLINE);
     pipeline_begin(&pipeline, task);
     atomic_store(&task->lease.fate, fate);
     task->circuit = &circuit;
@@ -87,7 +89,6 @@ static struct task *verify_one(const struct wtns *claimed, const struct wtns *pr
     *task->wtns = *claimed;
     task->wtns->file = NULL;
     memcpy(task->publics, claimed->values + 1, circuit.zkey->n_public * sizeof *task->publics);
-    task->queued_ns = monotonic_ns();
     CHECK_OK(prove_start(circuit.key, &proved->values, 1, &task->pending, &error));
     queue_push(&pipeline.verify, task);
     queue_close(&pipeline.verify);
