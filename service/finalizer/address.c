@@ -9,17 +9,23 @@
  * global unicast addresses: loopback, unique local fc00::/7, link-local fe80::/10, multicast
  * ff00::/8, local NAT64, v4-compatible ... */
 static const char *const special_networks[] = {
-    "0.0.0.0/8",      /* this network; 0.0.0.0 reaches the host itself */
-    "10.0.0.0/8",     /* private */
-    "100.64.0.0/10",  /* carrier-grade NAT */
-    "127.0.0.0/8",    /* loopback */
-    "169.254.0.0/16", /* link-local, clouds' metadata */
-    "172.16.0.0/12",  /* private */
-    "192.0.0.0/24",   /* protocol assignments */
-    "192.168.0.0/16", /* private */
-    "198.18.0.0/15",  /* benchmarking */
-    "224.0.0.0/3",    /* multicast, reserved, broadcast */
-    "2001::/32",      /* Teredo: carries an obfuscated IPv4 address */
+    "0.0.0.0/8",       /* this network; 0.0.0.0 reaches the host itself */
+    "10.0.0.0/8",      /* private */
+    "100.64.0.0/10",   /* carrier-grade NAT */
+    "127.0.0.0/8",     /* loopback */
+    "169.254.0.0/16",  /* link-local, clouds' metadata */
+    "172.16.0.0/12",   /* private */
+    "192.0.0.0/24",    /* protocol assignments */
+    "192.0.2.0/24",    /* documentation, TEST-NET-1 */
+    "192.88.99.0/24",  /* 6to4 relays, withdrawn */
+    "192.168.0.0/16",  /* private */
+    "198.18.0.0/15",   /* benchmarking */
+    "198.51.100.0/24", /* documentation, TEST-NET-2 */
+    "203.0.113.0/24",  /* documentation, TEST-NET-3 */
+    "224.0.0.0/3",     /* multicast, reserved, broadcast */
+    "2001::/32",       /* Teredo: carries an obfuscated IPv4 address */
+    "2001:2::/48",     /* benchmarking */
+    "2001:db8::/32",   /* documentation */
 };
 enum { SPECIAL_NETWORKS = sizeof special_networks / sizeof *special_networks };
 

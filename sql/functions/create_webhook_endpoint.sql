@@ -164,6 +164,9 @@ declare
     id constant int := proverq_private.webhook_endpoint_id(endpoint);
     made constant text := proverq_private.new_webhook_secret();
 begin
+    if grace is null or grace not between interval '0' and interval '30 days' then
+        raise invalid_parameter_value using message = format('grace must be from 0 to 30 days, not %s', coalesce(grace::text, 'NULL'));
+    end if;
     perform from proverq_private.webhook_endpoint e where e.endpoint_id = id for no key update;
     -- One old secret at most, so that a header holds two signatures.
     delete from proverq_private.webhook_secret s where s.endpoint_id = id and s.valid_until is not null;
@@ -173,7 +176,7 @@ begin
 end
 $$;
 comment on function proverq.rotate_webhook_secret(text, interval) is
-    'Gives an endpoint a new secret, and returns it. So long deliveries carry two signatures, of the new and the old one; consumers change over meanwhile.';
+    'Gives an endpoint a new secret, and returns it. During the grace period (30 days at most) deliveries carry two signatures, of the new and the old secret, so that consumers can change over.';
 
 create or replace function proverq_private.disable_endpoint(endpoint_id int, reason text) returns void
 language sql

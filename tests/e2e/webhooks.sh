@@ -78,7 +78,8 @@ consumers() {
 
 # forge NAME URL SECRET: what somebody may send who is not the finalizer, or a recording of what it sent.
 forge() {
-    is "$1: a replay of an hour ago is refused, one of now taken, a changed body and a huge one refused" "401 204 401 413" "$(python3 - "$2" "$3" <<'PYTHON'
+    is "$1: a replay of an hour ago is refused, one of now taken; a changed body, an odd timestamp and a huge body are refused" \
+        "401 204 401 401 413" "$(python3 - "$2" "$3" <<'PYTHON'
 import base64, hashlib, hmac, sys, time, urllib.error, urllib.request
 
 def send(timestamp, body, signed=None):
@@ -94,7 +95,7 @@ def send(timestamp, body, signed=None):
 
 ping = b'{"type":"proverq.ping","data":{"endpoint":"e"}}'
 now = int(time.time())
-print(send(now - 3600, ping), send(now, ping), send(now, ping + b" ", ping), send(now, b"x" * (2 << 20)))
+print(send(now - 3600, ping), send(now, ping), send(now, ping + b" ", ping), send("\u00b2", ping), send(now, b"x" * (2 << 20)))
 PYTHON
 )"
 }

@@ -27,6 +27,8 @@ select proverq.ping_webhook_endpoint('hook') as ping \gset
 select test.is(test.took(), 'https://example.com/hook ' || :'third', 'a rotation without grace ends the old secret at once');
 select proverq.rotate_webhook_secret('hook'), proverq.rotate_webhook_secret('hook') \g /dev/null
 select test.is(count(*), '2', 'no more than two secrets at a time') from proverq_private.webhook_secret;
+select test.throws('select proverq.rotate_webhook_secret(''hook'', null)', '22023', 'grace must be', 'a grace that never ends');
+select test.throws('select proverq.rotate_webhook_secret(''hook'', ''-1 s'')', '22023', 'grace must be', 'one that is over');
 select test.throws('select proverq.rotate_webhook_secret(''nil'')', '42704', 'no webhook endpoint ''nil'' of yours', 'an unknown endpoint');
 
 -- A ping.
