@@ -11,6 +11,7 @@
 #include <jansson.h>
 #include <microhttpd.h>
 #include <openssl/crypto.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +47,16 @@ struct request {
     char *body;
     size_t bytes;
 };
+
+/* A line for the person at the terminal, at once, also where it goes through a pipe. */
+static void say(const char *format, ...) PRINTF_LIKE(1, 2);
+static void say(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    (void)vprintf(format, args);
+    va_end(args);
+    (void)fflush(stdout);
+}
 
 /* --- what is received --- */
 
@@ -83,9 +94,8 @@ static void print_delivery(const char *id, bool is_again, json_t *body) {
     const char *type = json_string_value(json_object_get(body, "type"));
     if (localtime_r(&now, &local)) (void)strftime(at, sizeof at, "%H:%M:%S", &local);
     char *text = json_dumps(body, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_ENSURE_ASCII);
-    (void)printf("%s %s %s, signature right%s\n%s\n", at, type ? type : "?", id,
-                 is_again ? ", again" : "", text ? text : "");
-    (void)fflush(stdout);
+    say("%s %s %s, signature right%s\n%s\n", at, type ? type : "?", id, is_again ? ", again" : "",
+        text ? text : "");
     free(text);
 }
 
@@ -103,8 +113,7 @@ static unsigned take_delivery(struct listener *l, struct MHD_Connection *connect
                               (int64_t)time(NULL)))
         body = json_loadb(bytes, request->bytes, 0, NULL);
     if (!body) {
-        (void)printf("refused a request: its signature is not right\n");
-        (void)fflush(stdout);
+        say("refused a request: its signature is not right\n");
         return MHD_HTTP_UNAUTHORIZED;
     }
     print_delivery(values[0], was_seen(l, values[0]), body);
@@ -196,29 +205,26 @@ static enum err make_endpoint(struct listener *l, const char *url, struct error 
     enum err rc;
     TRY(text_of(l, &listen_start, DB_PARAMS(db_text(name), db_text(url)), l->secret,
                 sizeof l->secret, error));
-    (void)printf("listening on %s as webhook endpoint '%s': name it in jobs, webhook => '%s'\n",
-                 url, name, name);
-    (void)fflush(stdout);
+    say("listening on %s as webhook endpoint '%s': name it in jobs, webhook => '%s'\n", url, name,
+        name);
     rc = text_of(l, &listen_ping, DB_PARAMS(db_text(name)), l->ping, sizeof l->ping, error);
 fail:
     return rc;
 }
 
-/* Says once why the ping does not come. Sets *is_over when there is no more to say. */
+/* Says once why the ping does not come; nothing is to be said of one that came, or is gone. */
 static enum err look_for_ping(struct listener *l, struct error *error) {
     struct db_result *rows = NULL;
     enum err rc = db_run(l->db, &listen_state, DB_PARAMS(db_text(l->ping)), &rows, error);
     if (rc) return rc;
-    if (db_rows(rows) == 0 || db_get_bool(rows, 0, 0)) {
-        l->is_told = true;
-    } else if (db_get_int(rows, 0, 1) == 0) {
-        (void)printf("no finalizer has sent the ping yet: is `proverq serve` running?\n");
-        (void)fflush(stdout);
-        l->is_told = true;
-    } else if (*db_get_text(rows, 0, 2)) {
-        (void)printf("the ping does not arrive: %s\n", db_get_text(rows, 0, 2));
-        (void)fflush(stdout);
-        l->is_told = true;
+    l->is_told = true;
+    if (db_rows(rows) > 0 && !db_get_bool(rows, 0, 0)) {
+        if (db_get_int(rows, 0, 1) == 0)
+            say("no finalizer has sent the ping yet: is `proverq serve` running?\n");
+        else if (*db_get_text(rows, 0, 2))
+            say("the ping does not arrive: %s\n", db_get_text(rows, 0, 2));
+        else
+            l->is_told = false; /* an attempt is under way */
     }
     db_free(rows);
     return ERR_NONE;

@@ -3,13 +3,12 @@
 #include "service/common/log.h"
 #include "service/common/report.h"
 #include "service/supervisor/probe.h"
+#include "service/supervisor/spawn.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,29 +27,14 @@ static void has_started(struct child *child, pid_t pid, int report_fd, bool is_p
              log_text("device", child->device), log_number("pid", pid));
 }
 
-/* Between fork and exec: only what is safe there (signal-safety(7)). */
-static _Noreturn void exec_child(const char *const *argv, int report_fd, pid_t parent) {
-    sigset_t none;
-    (void)sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    (void)setpgid(0, 0); /* a terminal's Ctrl-C is for the supervisor, which passes it on */
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(1); /* it died before the line above */
-    (void)fcntl(report_fd, F_SETFD, 0);
-    (void)execv("/proc/self/exe", (char *const *)(uintptr_t)argv);
-    _exit(127);
-}
-
 enum err child_start(struct child *child, const struct child_setting *setting,
                      struct error *error) {
-    int ends[2];
-    char fd_text[16], instance[UUID_TEXT_BYTES];
+    char fd_text[SPAWN_FD_BYTES], instance[UUID_TEXT_BYTES];
+    pid_t pid;
+    int fd;
     enum err rc = uuid_random(&child->instance, error);
     if (rc) return rc;
-    if (pipe2(ends, O_CLOEXEC))
-        return error_set(error, ERR_INTERNAL, "cannot make a pipe: %s", strerror(errno));
     uuid_format(&child->instance, instance);
-    (void)snprintf(fd_text, sizeof fd_text, "%d", ends[1]);
     const char *const prover[] = {setting->program,
                                   "prover",
                                   "--device",
@@ -65,16 +49,9 @@ enum err child_start(struct child *child, const struct child_setting *setting,
                                   setting->host_memory,
                                   NULL};
     const char *const finalizer[] = {setting->program, "finalizer", "--report-fd", fd_text, NULL};
-    pid_t parent = getpid(), pid = fork();
-    if (pid == 0) exec_child(*child->device ? prover : finalizer, ends[1], parent);
-    int cause = errno;
-    (void)close(ends[1]);
-    if (pid < 0) {
-        (void)close(ends[0]);
-        return error_set(error, ERR_INTERNAL, "cannot fork: %s", strerror(cause));
-    }
-    has_started(child, pid, ends[0], false);
-    return ERR_NONE;
+    rc = spawn(*child->device ? prover : finalizer, fd_text, &pid, &fd, error);
+    if (rc == ERR_NONE) has_started(child, pid, fd, false);
+    return rc;
 }
 
 enum err child_start_probe(struct child *child, struct error *error) {

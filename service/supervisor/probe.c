@@ -3,9 +3,9 @@
 #include "gpu/prover.h"
 #include "gpu/selftest.h"
 #include "service/common/faults.h"
+#include "service/supervisor/spawn.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -43,35 +43,10 @@ int probe_process_main(const char *device, const char *fd) {
 
 /* --- its parent --- */
 
-/* Between fork and exec: only what is safe there (signal-safety(7)). */
-static _Noreturn void exec_probe(const char *const *argv, int fd, pid_t parent) {
-    sigset_t none;
-    (void)sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    (void)setpgid(0, 0);
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(EXIT_FAILURE);
-    (void)fcntl(fd, F_SETFD, 0);
-    (void)execv("/proc/self/exe", (char *const *)(uintptr_t)argv);
-    _exit(127);
-}
-
 enum err probe_start(const char *device, pid_t *pid, int *fd, struct error *error) {
-    int ends[2];
-    char number[16];
-    const char *const argv[] = {"proverq", PROBE_COMMAND, device, number, NULL};
-    if (pipe2(ends, O_CLOEXEC))
-        return error_set(error, ERR_INTERNAL, "cannot make a pipe: %s", strerror(errno));
-    (void)snprintf(number, sizeof number, "%d", ends[1]);
-    pid_t parent = getpid();
-    *pid = fork();
-    if (*pid == 0) exec_probe(argv, ends[1], parent);
-    int cause = errno;
-    (void)close(ends[1]);
-    *fd = ends[0];
-    if (*pid > 0) return ERR_NONE;
-    (void)close(ends[0]);
-    return error_set(error, ERR_INTERNAL, "cannot fork: %s", strerror(cause));
+    char fd_text[SPAWN_FD_BYTES];
+    const char *const argv[] = {"proverq", PROBE_COMMAND, device, fd_text, NULL};
+    return spawn(argv, fd_text, pid, fd, error);
 }
 
 enum err probe_result(const char *device, int status, const char *text, struct error *error) {
