@@ -24,10 +24,9 @@ static void work_end(struct work *work) {
 }
 
 static enum err work_begin(const struct options *options, struct work *work, struct error *error) {
-    const struct db_settings settings = {.conninfo = options->database,
-                                         .application = "proverq migrate",
-                                         .lock_timeout_ms = DB_LOCK_TIMEOUT_MS};
+    struct db_settings settings = db_settings_for(options->database, "migrate", NULL, 0);
     enum err rc;
+    settings.statement_timeout_ms = 0; /* a migration may take long */
     TRY(db_open(&settings, &work->db, error));
     if (db_server_version(work->db) < OLDEST_SERVER)
         TRY(error_set(error, ERR_UNSUPPORTED,
