@@ -21,7 +21,12 @@
 
 static const struct db_statement listen_start = {"listen_start", "tt", "t"};
 static const struct db_statement listen_ping = {"listen_ping", "t", "t"};
-static const struct db_statement listen_state = {"listen_state", "t", "bit"};
+#define STATE_COLUMNS(X)                                                                           \
+    X(STATE_DELIVERED, "delivered", "b")                                                           \
+    X(STATE_ATTEMPTS, "attempts", "i") X(STATE_LAST_ERROR, "last_error", "t")
+enum { STATE_COLUMNS(DB_COLUMN) };
+static const struct db_statement listen_state = {"listen_state", "t",
+                                                 STATE_COLUMNS(DB_COLUMN_TYPE)};
 static const struct db_statement listen_stop = {"listen_stop", "t", "v"};
 
 enum {
@@ -213,14 +218,14 @@ static enum err look_for_ping(struct listener *l, struct error *error) {
     struct db_result *rows = NULL;
     enum err rc = db_run(l->db, &listen_state, DB_PARAMS(db_text(l->ping)), &rows, error);
     if (rc) return rc;
-    if (db_rows(rows) == 0 || db_get_bool(rows, 0, 0)) {
+    if (db_rows(rows) == 0 || db_get_bool(rows, 0, STATE_DELIVERED)) {
         l->is_told = true;
-    } else if (db_get_int(rows, 0, 1) == 0) {
+    } else if (db_get_int(rows, 0, STATE_ATTEMPTS) == 0) {
         (void)printf("no finalizer has sent the ping yet: is `proverq serve` running?\n");
         (void)fflush(stdout);
         l->is_told = true;
-    } else if (*db_get_text(rows, 0, 2)) {
-        (void)printf("the ping does not arrive: %s\n", db_get_text(rows, 0, 2));
+    } else if (*db_get_text(rows, 0, STATE_LAST_ERROR)) {
+        (void)printf("the ping does not arrive: %s\n", db_get_text(rows, 0, STATE_LAST_ERROR));
         (void)fflush(stdout);
         l->is_told = true;
     }
