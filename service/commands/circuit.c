@@ -7,6 +7,7 @@
 #include "service/calculator/sym.h"
 #include "service/calculator/translate.h"
 #include "service/db/artefact.h"
+#include "service/db/circuit_row.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,10 +19,26 @@
 #include <time.h>
 #include <unistd.h>
 
-static const struct db_statement add = {"circuit_add", "txtiiixxjbtxij", "lib"};
-static const struct db_statement list = {"circuit_list", "", "ltitiiibbz"};
+#define ADDED_COLUMNS(X)                                                                           \
+    X(ADDED_ID, "circuit_id", "l") X(ADDED_VERSION, "version", "i") X(ADDED_IS_NEW, "added", "b")
+#define LIST_COLUMNS(X)                                                                            \
+    X(LIST_ID, "circuit_id", "l")                                                                  \
+    X(LIST_NAME, "name", "t")                                                                      \
+    X(LIST_VERSION, "version", "i")                                                                \
+    X(LIST_CURVE, "curve", "t")                                                                    \
+    X(LIST_N_VARS, "n_vars", "i")                                                                  \
+    X(LIST_N_PUBLIC, "n_public", "i")                                                              \
+    X(LIST_LOG_DOMAIN, "log_domain", "i")                                                          \
+    X(LIST_INSECURE, "insecure", "b")                                                              \
+    X(LIST_HAS_R1CS, "has_r1cs", "b")                                                              \
+    X(LIST_CREATED_AT, "created_at", "z")
+enum { ADDED_COLUMNS(DB_COLUMN) };
+enum { LIST_COLUMNS(DB_COLUMN) };
+
+static const struct db_statement add = {"circuit_add", "txtiiixxjbtxij",
+                                        ADDED_COLUMNS(DB_COLUMN_TYPE)};
+static const struct db_statement list = {"circuit_list", "", LIST_COLUMNS(DB_COLUMN_TYPE)};
 static const struct db_statement find = {"circuit_find", "t", "l"};
-static const struct db_statement get = {"circuit_get", "lt", "titiiixltxlttbtxltxltit"};
 static const struct db_statement calculator_put = {"calculator_put", "ltxx", ""};
 static const struct db_statement remove_ = {"circuit_remove", "t", "i"};
 
@@ -309,9 +326,9 @@ static enum err store(struct db *db, const struct artefact_places *places,
     if (*c->r1cs_path) TRY(artefact_store(places, db, c->r1cs_path, &c->r1cs_file, error));
     TRY(store_calculator(db, places, options, c, error));
     TRY(insert(db, c, &rows, error));
-    TRY(insert_calculator(db, c, db_get_int(rows, 0, 0), error));
+    TRY(insert_calculator(db, c, db_get_int(rows, 0, ADDED_ID), error));
     TRY(db_commit(db, error));
-    report_added(c, db_get_int(rows, 0, 1), db_get_bool(rows, 0, 2));
+    report_added(c, db_get_int(rows, 0, ADDED_VERSION), db_get_bool(rows, 0, ADDED_IS_NEW));
 fail:
     if (rc != ERR_NONE) db_rollback(db);
     db_free(rows);
@@ -346,14 +363,15 @@ fail:
 
 static void print_row(const struct db_result *rows, int row) {
     char when[32] = "";
-    time_t created = (time_t)(db_get_int(rows, row, 9) / 1000000);
+    time_t created = (time_t)(db_get_int(rows, row, LIST_CREATED_AT) / 1000000);
     struct tm utc;
     if (gmtime_r(&created, &utc)) strftime(when, sizeof when, "%Y-%m-%d %H:%M", &utc);
     printf("%-30s %7" PRId64 "  %-8s  %10" PRId64 "  %6" PRId64 "  %4s%-2" PRId64 "  %-4s  %s%s\n",
-           db_get_text(rows, row, 1), db_get_int(rows, row, 2), db_get_text(rows, row, 3),
-           db_get_int(rows, row, 4), db_get_int(rows, row, 5), "2^", db_get_int(rows, row, 6),
-           db_get_bool(rows, row, 8) ? "yes" : "no", when,
-           db_get_bool(rows, row, 7) ? "  INSECURE" : "");
+           db_get_text(rows, row, LIST_NAME), db_get_int(rows, row, LIST_VERSION),
+           db_get_text(rows, row, LIST_CURVE), db_get_int(rows, row, LIST_N_VARS),
+           db_get_int(rows, row, LIST_N_PUBLIC), "2^", db_get_int(rows, row, LIST_LOG_DOMAIN),
+           db_get_bool(rows, row, LIST_HAS_R1CS) ? "yes" : "no", when,
+           db_get_bool(rows, row, LIST_INSECURE) ? "  INSECURE" : "");
 }
 
 enum err circuit_list(const struct options *options, struct error *error) {
@@ -378,56 +396,57 @@ static enum err unknown(const char *name, struct error *error) {
                      name);
 }
 
-static void print_artefact(const char *kind, const struct db_result *rows, int column) {
+static void print_artefact(const char *kind, const struct db_result *rows,
+                           struct circuit_artefact columns) {
     char hex[SHA256_HEX_BYTES];
     struct sha256 hash = {{0}};
     size_t n;
-    const uint8_t *bytes = db_get_bytes(rows, 0, column, &n);
+    const uint8_t *bytes = db_get_bytes(rows, 0, columns.sha256, &n);
     if (n != SHA256_BYTES) {
         printf("%-10s none\n", kind);
         return;
     }
     memcpy(hash.bytes, bytes, n);
     sha256_format(&hash, hex);
-    bool in_database = db_is_null(rows, 0, column + 2);
-    printf("%-10s %s, %" PRId64 " bytes, %s%s\n", kind, hex, db_get_int(rows, 0, column + 1),
-           in_database ? "in the database" : "artefact folder: ", db_get_text(rows, 0, column + 2));
+    bool in_database = db_is_null(rows, 0, columns.path);
+    printf(
+        "%-10s %s, %" PRId64 " bytes, %s%s\n", kind, hex, db_get_int(rows, 0, columns.bytes),
+        in_database ? "in the database" : "artefact folder: ", db_get_text(rows, 0, columns.path));
 }
 
-/* The columns from 14 on: kind, compiled for this machine, .dat, input values, input signals. */
 static void print_calculator(const struct db_result *rows) {
     printf("inputs     ");
-    if (db_is_null(rows, 0, 14))
+    if (db_is_null(rows, 0, CIRCUIT_CALCULATOR))
         printf("none: it takes witnesses only\n");
-    else if (!db_is_null(rows, 0, 22))
-        printf("%s\n", db_get_text(rows, 0, 22));
-    else if (!db_is_null(rows, 0, 21))
-        printf("%" PRId64 " values\n", db_get_int(rows, 0, 21));
+    else if (!db_is_null(rows, 0, CIRCUIT_INPUT_SIGNALS))
+        printf("%s\n", db_get_text(rows, 0, CIRCUIT_INPUT_SIGNALS));
+    else if (!db_is_null(rows, 0, CIRCUIT_N_INPUTS))
+        printf("%" PRId64 " values\n", db_get_int(rows, 0, CIRCUIT_N_INPUTS));
     else
         printf("it takes inputs\n");
-    if (db_is_null(rows, 0, 14)) return;
-    print_artefact("calculator", rows, 15);
-    if (!db_is_null(rows, 0, 18)) print_artefact("dat", rows, 18);
+    if (db_is_null(rows, 0, CIRCUIT_CALCULATOR)) return;
+    print_artefact("calculator", rows, CIRCUIT_ARTEFACT(COMPILED));
+    if (!db_is_null(rows, 0, CIRCUIT_DAT)) print_artefact("dat", rows, CIRCUIT_ARTEFACT(DAT));
 }
 
 static void print_circuit(const struct db_result *rows) {
-    printf("circuit    %s\n", db_get_text(rows, 0, 0));
-    printf("version    %" PRId64 "\n", db_get_int(rows, 0, 1));
-    printf("curve      %s\n", db_get_text(rows, 0, 2));
-    printf("signals    %" PRId64 ", of which %" PRId64 " public\n", db_get_int(rows, 0, 3),
-           db_get_int(rows, 0, 4));
-    printf("domain     2^%" PRId64 "\n", db_get_int(rows, 0, 5));
-    print_artefact("zkey", rows, 6);
-    print_artefact("r1cs", rows, 9);
+    printf("circuit    %s\n", db_get_text(rows, 0, CIRCUIT_NAME));
+    printf("version    %" PRId64 "\n", db_get_int(rows, 0, CIRCUIT_VERSION));
+    printf("curve      %s\n", db_get_text(rows, 0, CIRCUIT_CURVE));
+    printf("signals    %" PRId64 ", of which %" PRId64 " public\n",
+           db_get_int(rows, 0, CIRCUIT_N_VARS), db_get_int(rows, 0, CIRCUIT_N_PUBLIC));
+    printf("domain     2^%" PRId64 "\n", db_get_int(rows, 0, CIRCUIT_LOG_DOMAIN));
+    print_artefact("zkey", rows, CIRCUIT_ARTEFACT(ZKEY));
+    print_artefact("r1cs", rows, CIRCUIT_ARTEFACT(R1CS));
     print_calculator(rows);
-    printf("key        %s\n", db_get_bool(rows, 0, 13)
+    printf("key        %s\n", db_get_bool(rows, 0, CIRCUIT_INSECURE)
                                   ? "INSECURE: a development key, whoever made it can forge proofs"
                                   : "from a ceremony");
-    printf("vkey       %s\n", db_get_text(rows, 0, 12));
+    printf("vkey       %s\n", db_get_text(rows, 0, CIRCUIT_VKEY));
 }
 
 enum err circuit_show(const struct options *options, struct error *error) {
-    static const struct db_statement *const statements[] = {&find, &get};
+    static const struct db_statement *const statements[] = {&find, &circuit_get};
     const char *name = options->arguments[0];
     struct db_result *rows = NULL, *circuit = NULL;
     struct db *db = NULL;
@@ -435,8 +454,9 @@ enum err circuit_show(const struct options *options, struct error *error) {
     TRY(connect_with(options, statements, 2, &db, error));
     TRY(db_run(db, &find, DB_PARAMS(db_text(name)), &rows, error));
     if (db_rows(rows) == 0) TRY(unknown(name, error));
-    TRY(db_run(db, &get, DB_PARAMS(db_int(db_get_int(rows, 0, 0)), db_text(calculator_machine())),
-               &circuit, error));
+    TRY(db_run(db, &circuit_get,
+               DB_PARAMS(db_int(db_get_int(rows, 0, 0)), db_text(calculator_machine())), &circuit,
+               error));
     if (db_rows(circuit) == 0) TRY(unknown(name, error));
     print_circuit(circuit);
 fail:

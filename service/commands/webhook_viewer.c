@@ -19,7 +19,12 @@
 
 static const struct db_statement listen_start = {"listen_start", "tt", "t"};
 static const struct db_statement listen_ping = {"listen_ping", "t", "t"};
-static const struct db_statement listen_state = {"listen_state", "t", "bit"};
+#define STATE_COLUMNS(X)                                                                           \
+    X(STATE_DELIVERED, "delivered", "b")                                                           \
+    X(STATE_ATTEMPTS, "attempts", "i") X(STATE_LAST_ERROR, "last_error", "t")
+enum { STATE_COLUMNS(DB_COLUMN) };
+static const struct db_statement listen_state = {"listen_state", "t",
+                                                 STATE_COLUMNS(DB_COLUMN_TYPE)};
 static const struct db_statement listen_stop = {"listen_stop", "t", "v"};
 
 enum {
@@ -218,11 +223,11 @@ static enum err look_for_ping(struct listener *l, struct error *error) {
     enum err rc = db_run(l->db, &listen_state, DB_PARAMS(db_text(l->ping)), &rows, error);
     if (rc) return rc;
     l->is_told = true;
-    if (db_rows(rows) > 0 && !db_get_bool(rows, 0, 0)) {
-        if (db_get_int(rows, 0, 1) == 0)
+    if (db_rows(rows) > 0 && !db_get_bool(rows, 0, STATE_DELIVERED)) {
+        if (db_get_int(rows, 0, STATE_ATTEMPTS) == 0)
             say("no finalizer has sent the ping yet: is `proverq serve` running?\n");
-        else if (*db_get_text(rows, 0, 2))
-            say("the ping does not arrive: %s\n", db_get_text(rows, 0, 2));
+        else if (*db_get_text(rows, 0, STATE_LAST_ERROR))
+            say("the ping does not arrive: %s\n", db_get_text(rows, 0, STATE_LAST_ERROR));
         else
             l->is_told = false; /* an attempt is under way */
     }

@@ -15,9 +15,14 @@
  *
  * jsonb is for parameters only, and given as text.
  *
- *     static const struct db_statement claim = {"claim", "iLii", "liiulbxt"};
+ * One column is declared by its letter. Several are declared by a table, from which come the
+ * constants by which they are read and the declaration, whose names are compared as well:
+ *
+ *     #define CLAIM_COLUMNS(X) X(CLAIM_JOB, "job_seq", "l") X(CLAIM_PARTITION, "partition_idx", "i")
+ *     enum { CLAIM_COLUMNS(DB_COLUMN) };
+ *     static const struct db_statement claim = {"claim", "iLii", CLAIM_COLUMNS(DB_COLUMN_TYPE)};
  *     TRY(db_run(db, &claim, DB_PARAMS(db_int(prover), db_int8_array(ids, n), ...), &rows, error));
- *     for (int i = 0; i < db_rows(rows); i++) use(db_get_int(rows, i, 0));
+ *     for (int i = 0; i < db_rows(rows); i++) use(db_get_int(rows, i, CLAIM_JOB));
  *     db_free(rows);
  *
  * Errors: ERR_CONNECTION when the connection is lost, refused or silent (nothing is known of what
@@ -41,6 +46,10 @@ struct db_statement {
     const char *name; /* the file's, without sql/statements/ and .sql */
     const char *params, *columns;
 };
+
+/* For a table of columns, see above: the index of each, and the declaration of all. */
+#define DB_COLUMN(constant, name, type)      constant,
+#define DB_COLUMN_TYPE(constant, name, type) type " " name ","
 
 enum { DB_STATEMENT_TIMEOUT_MS = 60000, DB_LOCK_TIMEOUT_MS = 20000, DB_APPLICATION_BYTES = 128 };
 

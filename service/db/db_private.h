@@ -58,11 +58,11 @@ MUST_USE enum err db_encode(const char *what, const char *params, const struct d
                             struct db_encoded *out, struct error *error);
 void db_encoded_free(struct db_encoded *encoded);
 
-/* Takes a result over from libpq; its columns are checked against the letters. */
+/* Takes a result over from libpq; its columns are checked against their declaration. */
 MUST_USE enum err db_result_make(const char *what, const char *columns, PGresult *rows,
                                  struct db_result **out, struct error *error);
 
-/* Whether a description of columns fits the letters; ERR_SCHEMA says which does not. */
+/* Whether a description of columns fits their declaration; ERR_SCHEMA says which does not. */
 MUST_USE enum err db_columns_check(const char *what, const char *columns, const PGresult *rows,
                                    struct error *error);
 

@@ -222,22 +222,56 @@ void db_encoded_free(struct db_encoded *encoded) {
 
 struct db_result {
     PGresult *rows;
-    const char *columns;
 };
+
+/* A column as it is declared: a letter, followed by " NAME," unless it has no name. */
+struct column {
+    const struct db_type *type; /* NULL: there is no such letter */
+    const char *name;
+    int name_n;
+};
+
+/* Takes the first column of a declaration; returns the rest. */
+static const char *next_column(const char *columns, struct column *out) {
+    *out = (struct column){.type = db_type(*columns++)};
+    if (*columns != ' ') return columns;
+    out->name = columns + 1;
+    out->name_n = (int)strcspn(out->name, ",");
+    return out->name + out->name_n + 1;
+}
+
+static int count_columns(const char *columns) {
+    struct column column;
+    int n = 0;
+    for (; *columns; n++)
+        columns = next_column(columns, &column);
+    return n;
+}
+
+static bool has_name(const struct column *column, const char *name) {
+    return !column->name || (strlen(name) == (size_t)column->name_n &&
+                             memcmp(name, column->name, (size_t)column->name_n) == 0);
+}
 
 enum err db_columns_check(const char *what, const char *columns, const PGresult *rows,
                           struct error *error) {
-    int n = PQnfields(rows);
-    if ((size_t)n != strlen(columns))
-        return error_set(error, ERR_SCHEMA, "%s: %d columns, expected %zu; run: proverq migrate up",
-                         what, n, strlen(columns));
+    int n = PQnfields(rows), expected = count_columns(columns);
+    if (n != expected)
+        return error_set(error, ERR_SCHEMA, "%s: %d columns, expected %d; run: proverq migrate up",
+                         what, n, expected);
     for (int i = 0; i < n; i++) {
-        const struct db_type *type = db_type(columns[i]);
-        if (!type || !type->letter || (!type->is_result) ||
-            !db_type_matches(type, PQftype(rows, i)))
+        char letter = *columns;
+        struct column column;
+        columns = next_column(columns, &column);
+        if (!has_name(&column, PQfname(rows, i)))
+            return error_set(error, ERR_SCHEMA,
+                             "%s: column %d is %s, expected %.*s; run: proverq migrate up", what,
+                             i + 1, PQfname(rows, i), column.name_n, column.name);
+        if (!column.type || !column.type->is_result ||
+            !db_type_matches(column.type, PQftype(rows, i)))
             return error_set(error, ERR_SCHEMA,
                              "%s: column %s has type %u, expected '%c'; run: proverq migrate up",
-                             what, PQfname(rows, i), PQftype(rows, i), columns[i]);
+                             what, PQfname(rows, i), PQftype(rows, i), letter);
     }
     return ERR_NONE;
 }
@@ -249,7 +283,7 @@ enum err db_result_make(const char *what, const char *columns, PGresult *rows,
         TRY(db_columns_check(what, columns, rows, error));
     *out = malloc(sizeof **out);
     if (!*out) TRY(error_set(error, ERR_HOST_MEMORY, "%s: out of memory", what));
-    **out = (struct db_result){rows, columns};
+    **out = (struct db_result){rows};
     return ERR_NONE;
 fail:
     PQclear(rows);
@@ -265,7 +299,6 @@ bool db_is_null(const struct db_result *result, int row, int column) {
 }
 
 int64_t db_get_int(const struct db_result *result, int row, int column) {
-    const struct db_type *type = db_type(result->columns[column]);
     const uint8_t *bytes = (const uint8_t *)PQgetvalue(result->rows, row, column);
     size_t n = (size_t)PQgetlength(result->rows, row, column);
     uint64_t number = 0;
@@ -273,7 +306,8 @@ int64_t db_get_int(const struct db_result *result, int row, int column) {
     if (bytes[0] & 0x80) number = UINT64_MAX; /* the sign goes on */
     for (size_t i = 0; i < n; i++)
         number = number << 8 | bytes[i];
-    return (int64_t)number + (type && type->letter == 'z' ? DB_EPOCH_US : 0);
+    bool is_time = PQftype(result->rows, column) == OID_TIMESTAMPTZ;
+    return (int64_t)number + (is_time ? DB_EPOCH_US : 0);
 }
 
 bool db_get_bool(const struct db_result *result, int row, int column) {

@@ -15,8 +15,22 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct db_statement claim_deliveries = {"claim_deliveries", "iiii", "uubtttl"};
-static const struct db_statement record_deliveries = {"record_deliveries", "j", "ut"};
+#define DELIVERY_COLUMNS(X)                                                                        \
+    X(DELIVERY_ID, "delivery_id", "u")                                                             \
+    X(DELIVERY_TOKEN, "token", "u")                                                                \
+    X(DELIVERY_IS_FAILING, "is_failing", "b")                                                      \
+    X(DELIVERY_URL, "url", "t")                                                                    \
+    X(DELIVERY_SECRETS, "secrets", "t")                                                            \
+    X(DELIVERY_BODY, "body", "t")                                                                  \
+    X(DELIVERY_SIGNED_AT, "signed_at", "l")
+#define OUTCOME_COLUMNS(X) X(OUTCOME_DELIVERY, "delivery_id", "u") X(OUTCOME_WORD, "outcome", "t")
+enum { DELIVERY_COLUMNS(DB_COLUMN) };
+enum { OUTCOME_COLUMNS(DB_COLUMN) };
+
+static const struct db_statement claim_deliveries = {"claim_deliveries", "iiii",
+                                                     DELIVERY_COLUMNS(DB_COLUMN_TYPE)};
+static const struct db_statement record_deliveries = {"record_deliveries", "j",
+                                                      OUTCOME_COLUMNS(DB_COLUMN_TYPE)};
 
 enum {
     LEASE_EXTRA_MS = 15000, /* beyond the timeout: the time to record the outcome */
@@ -46,13 +60,13 @@ static size_t failing_slots(const struct courier *c) {
 
 static enum err start_all(struct courier *c, const struct db_result *rows, struct error *error) {
     for (int i = 0; i < db_rows(rows); i++) {
-        struct webhook_message message = {.delivery = db_get_uuid(rows, i, 0),
-                                          .token = db_get_uuid(rows, i, 1),
-                                          .is_failing = db_get_bool(rows, i, 2),
-                                          .url = db_get_text(rows, i, 3),
-                                          .secrets = db_get_text(rows, i, 4),
-                                          .body = db_get_text(rows, i, 5),
-                                          .signed_at = db_get_int(rows, i, 6)};
+        struct webhook_message message = {.delivery = db_get_uuid(rows, i, DELIVERY_ID),
+                                          .token = db_get_uuid(rows, i, DELIVERY_TOKEN),
+                                          .is_failing = db_get_bool(rows, i, DELIVERY_IS_FAILING),
+                                          .url = db_get_text(rows, i, DELIVERY_URL),
+                                          .secrets = db_get_text(rows, i, DELIVERY_SECRETS),
+                                          .body = db_get_text(rows, i, DELIVERY_BODY),
+                                          .signed_at = db_get_int(rows, i, DELIVERY_SIGNED_AT)};
         enum err rc = webhook_start(c->client, &message, error);
         if (rc) return rc;
         c->failing += message.is_failing;
@@ -116,10 +130,10 @@ static void log_outcome(const struct webhook_result *result, const char *outcome
 static void log_outcomes(const struct webhook_result *results, size_t n,
                          const struct db_result *rows) {
     for (int row = 0; row < db_rows(rows); row++) {
-        struct uuid delivery = db_get_uuid(rows, row, 0);
+        struct uuid delivery = db_get_uuid(rows, row, OUTCOME_DELIVERY);
         for (size_t i = 0; i < n; i++)
             if (uuid_equal(&delivery, &results[i].delivery))
-                log_outcome(&results[i], db_get_text(rows, row, 1));
+                log_outcome(&results[i], db_get_text(rows, row, OUTCOME_WORD));
     }
 }
 

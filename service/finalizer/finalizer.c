@@ -12,7 +12,10 @@
 #include <unistd.h>
 
 static const struct db_statement finalizable = {"finalizable", "i", "l"};
-static const struct db_statement finalize = {"finalize", "l", "itt"};
+#define FINALIZE_COLUMNS(X)                                                                        \
+    X(FINALIZE_RUN, "run", "i") X(FINALIZE_EVENT, "event", "t") X(FINALIZE_ERROR, "error", "t")
+enum { FINALIZE_COLUMNS(DB_COLUMN) };
+static const struct db_statement finalize = {"finalize", "l", FINALIZE_COLUMNS(DB_COLUMN_TYPE)};
 
 enum { JOBS_MAX = 1000 }; /* that are looked for at once, see sql/functions/finalize.sql */
 
@@ -35,14 +38,15 @@ static enum err finalize_one(struct finalizer *f, int64_t job, int *ended, struc
     enum err rc = db_run(f->db, &finalize, DB_PARAMS(db_int(job)), &rows, error);
     if (rc) return rc;
     bool is_mine = db_rows(rows) > 0;
-    if (is_mine && db_is_null(rows, 0, 1))
+    if (is_mine && db_is_null(rows, 0, FINALIZE_EVENT))
         log_error("a job cannot be ended and is tried again later", log_number("job", job),
-                  log_text("error", db_get_text(rows, 0, 2)));
+                  log_text("error", db_get_text(rows, 0, FINALIZE_ERROR)));
     else if (is_mine) {
         (*ended)++;
         courier_wake(f->courier); /* the job may have a webhook */
-        log_info("job finalized", log_number("job", job), log_number("run", db_get_int(rows, 0, 0)),
-                 log_text("event", db_get_text(rows, 0, 1)));
+        log_info("job finalized", log_number("job", job),
+                 log_number("run", db_get_int(rows, 0, FINALIZE_RUN)),
+                 log_text("event", db_get_text(rows, 0, FINALIZE_EVENT)));
     }
     db_free(rows);
     return ERR_NONE;

@@ -10,7 +10,7 @@ enum { FULL_SCANS_SHARE = 10 }; /* of the time: one in so many parts */
 /* Slower than any scan that does not read past thousands of dead entries. */
 #define SLOW_NS INT64_C(5000000)
 
-const struct db_statement claims_statement = {"claim", "iLiiLILI", "liiulbxtti"};
+const struct db_statement claims_statement = {"claim", "iLiiLILI", CLAIM_COLUMNS(DB_COLUMN_TYPE)};
 
 bool claims_is_bounded(const struct claims *claims, int64_t now_ns) {
     if (fault_switch("PROVERQ_NO_RESCAN")) return claims->n > 0;
@@ -66,8 +66,9 @@ static enum err scan(struct claims *claims, bool bounded, struct db *db,
                out, error));
     claims_scanned(claims, bounded, start, monotonic_ns());
     for (int row = 0; row < db_rows(*out); row++)
-        claims_saw(claims, db_get_int(*out, row, 4), (int32_t)db_get_int(*out, row, 9),
-                   db_get_int(*out, row, 0), (int32_t)db_get_int(*out, row, 1));
+        claims_saw(claims, db_get_int(*out, row, CLAIM_CIRCUIT),
+                   (int32_t)db_get_int(*out, row, CLAIM_PRIORITY), db_get_int(*out, row, CLAIM_JOB),
+                   (int32_t)db_get_int(*out, row, CLAIM_PARTITION));
 fail:
     return rc;
 }

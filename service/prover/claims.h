@@ -36,8 +36,21 @@ struct claims_wish {
     bool is_poll;
 };
 
-/* job l, partition i, attempt i, token u, circuit l, keep_inputs b, witness x, witness_path t,
- * inputs t, priority i: in the order of claims. */
+/* Its rows come in the order of claims. */
+#define CLAIM_COLUMNS(X)                                                                           \
+    X(CLAIM_JOB, "job_seq", "l")                                                                   \
+    X(CLAIM_PARTITION, "partition_idx", "i")                                                       \
+    X(CLAIM_ATTEMPT, "attempt", "i")                                                               \
+    X(CLAIM_TOKEN, "token", "u")                                                                   \
+    X(CLAIM_CIRCUIT, "circuit_id", "l")                                                            \
+    X(CLAIM_KEEP_INPUTS, "keep_inputs", "b")                                                       \
+    X(CLAIM_WITNESS, "witness", "x")                                                               \
+    X(CLAIM_WITNESS_PATH, "witness_path", "t")                                                     \
+    X(CLAIM_INPUTS, "inputs", "t")                                                                 \
+    X(CLAIM_PRIORITY, "priority", "i")
+
+enum claim_column { CLAIM_COLUMNS(DB_COLUMN) };
+
 extern const struct db_statement claims_statement;
 
 /* Leases partitions; *out gets at least the columns, and no rows when there is nothing. Bounds are

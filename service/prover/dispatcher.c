@@ -46,17 +46,19 @@ static struct task *make_task(struct dispatcher *self, struct claim_rows *rows, 
     struct task *task = calloc(1, sizeof *task);
     if (!task) return NULL;
     const struct db_result *result = rows->rows;
-    task->job = db_get_int(result, row, 0);
-    task->partition = (int32_t)db_get_int(result, row, 1);
-    task->attempt = (int32_t)db_get_int(result, row, 2);
-    task->lease.token = db_get_uuid(result, row, 3);
+    task->job = db_get_int(result, row, CLAIM_JOB);
+    task->partition = (int32_t)db_get_int(result, row, CLAIM_PARTITION);
+    task->attempt = (int32_t)db_get_int(result, row, CLAIM_ATTEMPT);
+    task->lease.token = db_get_uuid(result, row, CLAIM_TOKEN);
     task->lease.job = task->job;
     task->lease.partition = task->partition;
-    task->circuit = keyring_find(self->pipeline->keyring, db_get_int(result, row, 4));
-    if (!db_is_null(result, row, 6))
-        task->witness = db_get_bytes(result, row, 6, &task->witness_bytes);
-    if (!db_is_null(result, row, 7)) task->path = db_get_text(result, row, 7);
-    if (!db_is_null(result, row, 8)) task->inputs = db_get_text(result, row, 8);
+    task->circuit = keyring_find(self->pipeline->keyring, db_get_int(result, row, CLAIM_CIRCUIT));
+    if (!db_is_null(result, row, CLAIM_WITNESS))
+        task->witness = db_get_bytes(result, row, CLAIM_WITNESS, &task->witness_bytes);
+    if (!db_is_null(result, row, CLAIM_WITNESS_PATH))
+        task->path = db_get_text(result, row, CLAIM_WITNESS_PATH);
+    if (!db_is_null(result, row, CLAIM_INPUTS))
+        task->inputs = db_get_text(result, row, CLAIM_INPUTS);
     task->claim = rows;
     atomic_fetch_add(&rows->users, 1);
     return task;

@@ -9,8 +9,11 @@
 /* Whoever cancels a job does not wait for the next renewal: leases are looked for between them. */
 enum { RENEWALS_PER_LEASE = 3, LONGEST_TICK_MS = 10000, LOOK_MS = 400 };
 
+#define LOST_COLUMNS(X) X(LOST_TOKEN, "token", "u") X(LOST_REASON, "reason", "t")
+enum { LOST_COLUMNS(DB_COLUMN) };
+
 static const struct db_statement renew_leases = {"renew_leases", "iLLUi", "i"};
-static const struct db_statement lost_leases = {"lost_leases", "LLU", "ut"};
+static const struct db_statement lost_leases = {"lost_leases", "LLU", LOST_COLUMNS(DB_COLUMN_TYPE)};
 static const struct db_statement *const statements[] = {&renew_leases, &lost_leases};
 const struct stage_statements heartbeat_statements = {statements, 2};
 
@@ -71,8 +74,8 @@ static enum err look(struct pipeline *pipeline, struct error *error) {
                          db_uuid_array(keys.tokens, keys.n)),
                &rows, error));
     for (int i = 0; i < db_rows(rows); i++) {
-        struct uuid token = db_get_uuid(rows, i, 0);
-        enum lease_fate fate = lease_fate_by_name(db_get_text(rows, i, 1));
+        struct uuid token = db_get_uuid(rows, i, LOST_TOKEN);
+        enum lease_fate fate = lease_fate_by_name(db_get_text(rows, i, LOST_REASON));
         struct lease_loss loss;
         if (!leases_lose(pipeline->leases, &token, fate, &loss)) continue;
         log_loss(&loss, fate);

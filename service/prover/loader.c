@@ -1,6 +1,7 @@
 #include "gpu/keycheck.h"
 #include "gpu/monotonic.h"
 #include "service/common/log.h"
+#include "service/db/circuit_row.h"
 #include "service/prover/stages.h"
 #include "service/prover/synthesis.h"
 
@@ -15,7 +16,6 @@ enum { KNOWN_MAX = 4096 };
 #define REFUSED_RETRY_NS INT64_C(60000000000)
 
 static const struct db_statement wanted_circuits = {"wanted_circuits", "L", "l"};
-static const struct db_statement circuit_get = {"circuit_get", "lt", "titiiixltxlttbtxltxltit"};
 static const struct db_statement circuit_refused = {"circuit_refused", "iltt", "v"};
 static const struct db_statement *const statements[] = {&wanted_circuits, &circuit_get,
                                                         &artefact_chunk_get, &circuit_refused};
@@ -34,30 +34,31 @@ struct description {
     struct artefact calculator, dat;
 };
 
-static enum err read_artefact(const struct db_result *rows, int column, enum artefact_kind kind,
-                              struct artefact *out, struct error *error) {
+static enum err read_artefact(const struct db_result *rows, struct circuit_artefact columns,
+                              enum artefact_kind kind, struct artefact *out, struct error *error) {
     size_t n;
-    const uint8_t *hash = db_get_bytes(rows, 0, column, &n);
-    const char *path = db_get_text(rows, 0, column + 2);
+    const uint8_t *hash = db_get_bytes(rows, 0, columns.sha256, &n);
+    const char *path = db_get_text(rows, 0, columns.path);
     if (n != SHA256_BYTES || strlen(path) >= sizeof out->path)
         return error_set(error, ERR_MISMATCH, "the database's artefact row is corrupt");
     out->kind = kind;
     memcpy(out->sha256.bytes, hash, n);
-    out->bytes = (uint64_t)db_get_int(rows, 0, column + 1);
+    out->bytes = (uint64_t)db_get_int(rows, 0, columns.bytes);
     snprintf(out->path, sizeof out->path, "%s", path);
     return ERR_NONE;
 }
 
 static enum err describe_calculator(struct description *out, struct error *error) {
     enum err rc = ERR_NONE;
-    out->has_calculator = !db_is_null(out->rows, 0, 15);
-    out->has_dat = !db_is_null(out->rows, 0, 18);
-    out->calculator_kind = strcmp(db_get_text(out->rows, 0, 14), "program") == 0
-                               ? CALCULATOR_PROGRAM
-                               : CALCULATOR_WASM;
+    bool is_program = strcmp(db_get_text(out->rows, 0, CIRCUIT_CALCULATOR), "program") == 0;
+    out->has_calculator = !db_is_null(out->rows, 0, CIRCUIT_COMPILED);
+    out->has_dat = !db_is_null(out->rows, 0, CIRCUIT_DAT);
+    out->calculator_kind = is_program ? CALCULATOR_PROGRAM : CALCULATOR_WASM;
     if (out->has_calculator)
-        TRY(read_artefact(out->rows, 15, ARTEFACT_CALCULATOR, &out->calculator, error));
-    if (out->has_dat) TRY(read_artefact(out->rows, 18, ARTEFACT_DAT, &out->dat, error));
+        TRY(read_artefact(out->rows, CIRCUIT_ARTEFACT(COMPILED), ARTEFACT_CALCULATOR,
+                          &out->calculator, error));
+    if (out->has_dat)
+        TRY(read_artefact(out->rows, CIRCUIT_ARTEFACT(DAT), ARTEFACT_DAT, &out->dat, error));
 fail:
     return rc;
 }
@@ -71,18 +72,19 @@ static enum err describe(struct db *db, struct loaded_circuit *circuit, struct d
     if (db_rows(out->rows) != 1)
         TRY(error_set(error, ERR_MISMATCH, "circuit %lld is not in the database",
                       (long long)circuit->circuit_id));
-    snprintf(circuit->name, sizeof circuit->name, "%s", db_get_text(out->rows, 0, 0));
-    circuit->version = (int32_t)db_get_int(out->rows, 0, 1);
-    out->curve = curve_by_name(db_get_text(out->rows, 0, 2));
-    if (!out->curve)
-        TRY(error_set(error, ERR_UNSUPPORTED, "curve %s", db_get_text(out->rows, 0, 2)));
-    out->n_vars = db_get_int(out->rows, 0, 3);
-    out->n_public = db_get_int(out->rows, 0, 4);
-    out->log_domain = db_get_int(out->rows, 0, 5);
-    TRY(read_artefact(out->rows, 6, ARTEFACT_ZKEY, &out->zkey, error));
-    circuit->has_r1cs = !db_is_null(out->rows, 0, 9);
-    if (circuit->has_r1cs) TRY(read_artefact(out->rows, 9, ARTEFACT_R1CS, &circuit->r1cs, error));
-    out->vkey = db_get_text(out->rows, 0, 12);
+    snprintf(circuit->name, sizeof circuit->name, "%s", db_get_text(out->rows, 0, CIRCUIT_NAME));
+    circuit->version = (int32_t)db_get_int(out->rows, 0, CIRCUIT_VERSION);
+    const char *curve = db_get_text(out->rows, 0, CIRCUIT_CURVE);
+    out->curve = curve_by_name(curve);
+    if (!out->curve) TRY(error_set(error, ERR_UNSUPPORTED, "curve %s", curve));
+    out->n_vars = db_get_int(out->rows, 0, CIRCUIT_N_VARS);
+    out->n_public = db_get_int(out->rows, 0, CIRCUIT_N_PUBLIC);
+    out->log_domain = db_get_int(out->rows, 0, CIRCUIT_LOG_DOMAIN);
+    TRY(read_artefact(out->rows, CIRCUIT_ARTEFACT(ZKEY), ARTEFACT_ZKEY, &out->zkey, error));
+    circuit->has_r1cs = !db_is_null(out->rows, 0, CIRCUIT_R1CS);
+    if (circuit->has_r1cs)
+        TRY(read_artefact(out->rows, CIRCUIT_ARTEFACT(R1CS), ARTEFACT_R1CS, &circuit->r1cs, error));
+    out->vkey = db_get_text(out->rows, 0, CIRCUIT_VKEY);
     TRY(describe_calculator(out, error));
 fail:
     return rc;

@@ -197,20 +197,24 @@ fail:
 
 /* --- a migration that stands alone --- */
 
+#define INDEX_COLUMNS(X) X(INDEX_NAME, "relname", "t") X(INDEX_DROP, "drop_it", "t")
+enum { INDEX_COLUMNS(DB_COLUMN) };
+
 /* An index whose building failed stays behind, takes writes and answers no query. */
 static enum err drop_invalid_index(struct db *db, const struct migration *m, struct error *error) {
     struct db_result *rows = NULL;
     enum err rc;
-    TRY(db_query(db,
-                 "select c.relname, format('drop index concurrently %s', c.oid::regclass) "
-                 "from pg_index i join pg_class c on c.oid = i.indexrelid "
-                 "join pg_namespace n on n.oid = c.relnamespace "
-                 "where n.nspname in ('proverq', 'proverq_private') and c.relkind = 'i' and "
-                 "not i.indisvalid",
-                 "", "tt", DB_NO_PARAMS, &rows, error));
+    TRY(db_query(
+        db,
+        "select c.relname, format('drop index concurrently %s', c.oid::regclass) as drop_it "
+        "from pg_index i join pg_class c on c.oid = i.indexrelid "
+        "join pg_namespace n on n.oid = c.relnamespace "
+        "where n.nspname in ('proverq', 'proverq_private') and c.relkind = 'i' and "
+        "not i.indisvalid",
+        "", INDEX_COLUMNS(DB_COLUMN_TYPE), DB_NO_PARAMS, &rows, error));
     for (int i = 0; i < db_rows(rows); i++)
-        if (strstr(m->up->text, db_get_text(rows, i, 0)))
-            TRY(db_script(db, "an invalid index", db_get_text(rows, i, 1), error));
+        if (strstr(m->up->text, db_get_text(rows, i, INDEX_NAME)))
+            TRY(db_script(db, "an invalid index", db_get_text(rows, i, INDEX_DROP), error));
 fail:
     db_free(rows);
     return rc;
@@ -284,6 +288,10 @@ struct blocker {
     bool is_autovacuum;
 };
 
+#define BLOCKER_COLUMNS(X)                                                                         \
+    X(BLOCKER_TEXT, "blocker", "t") X(BLOCKER_IS_AUTOVACUUM, "is_autovacuum", "b")
+enum { BLOCKER_COLUMNS(DB_COLUMN) };
+
 static enum err find_blocker(struct db *db, struct blocker *out, struct error *error) {
     struct db_result *rows = NULL;
     enum err rc;
@@ -294,8 +302,8 @@ static enum err find_blocker(struct db *db, struct blocker *out, struct error *e
         "coalesce(', ' || nullif(a.application_name, ''), ''), "
         "coalesce(format(', transaction for %s s', "
         "extract(epoch from clock_timestamp() - a.xact_start)::int), ''), "
-        "string_agg(distinct format('%I.%I', n.nspname, c.relname), ', ')), "
-        "coalesce(a.backend_type, '') = 'autovacuum worker' "
+        "string_agg(distinct format('%I.%I', n.nspname, c.relname), ', ')) as blocker, "
+        "coalesce(a.backend_type, '') = 'autovacuum worker' as is_autovacuum "
         "from pg_locks l join pg_class c on c.oid = l.relation and c.relkind in ('r', 'p') "
         "join pg_namespace n on n.oid = c.relnamespace "
         "join pg_stat_activity a on a.pid = l.pid "
@@ -304,9 +312,11 @@ static enum err find_blocker(struct db *db, struct blocker *out, struct error *e
         "group by a.pid, a.usename, a.backend_type, a.application_name, a.xact_start, "
         "a.backend_type "
         "order by a.xact_start nulls last limit 1",
-        "", "tb", DB_NO_PARAMS, &rows, error));
-    *out = (struct blocker){.is_autovacuum = db_rows(rows) && db_get_bool(rows, 0, 1)};
-    if (db_rows(rows)) (void)snprintf(out->text, sizeof out->text, "%s", db_get_text(rows, 0, 0));
+        "", BLOCKER_COLUMNS(DB_COLUMN_TYPE), DB_NO_PARAMS, &rows, error));
+    *out = (struct blocker){.is_autovacuum =
+                                db_rows(rows) && db_get_bool(rows, 0, BLOCKER_IS_AUTOVACUUM)};
+    if (db_rows(rows))
+        (void)snprintf(out->text, sizeof out->text, "%s", db_get_text(rows, 0, BLOCKER_TEXT));
 fail:
     db_free(rows);
     return rc;

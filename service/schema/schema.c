@@ -14,23 +14,34 @@ fail:
     return rc;
 }
 
+#define ROW_COLUMNS(X)                                                                             \
+    X(ROW_VERSION, "version", "i")                                                                 \
+    X(ROW_NAME, "name", "t")                                                                       \
+    X(ROW_BREAKING, "breaking", "b")                                                               \
+    X(ROW_APPLIED_AT, "applied_at", "t")                                                           \
+    X(ROW_CHECKSUM, "checksum", "t")
+enum { ROW_COLUMNS(DB_COLUMN) };
+
 static enum err read_rows(struct db *db, struct schema *out, struct error *error) {
     struct db_result *rows = NULL;
     enum err rc;
-    TRY(db_query(db,
-                 "select version, name, breaking, date_trunc('second', applied_at)::text, checksum "
-                 "from proverq.schema_migration order by version",
-                 "", "itbtt", DB_NO_PARAMS, &rows, error));
+    TRY(db_query(
+        db,
+        "select version, name, breaking, date_trunc('second', applied_at)::text as applied_at, "
+        "checksum from proverq.schema_migration order by version",
+        "", ROW_COLUMNS(DB_COLUMN_TYPE), DB_NO_PARAMS, &rows, error));
     int n = db_rows(rows);
     out->rows = calloc((size_t)n + 1, sizeof *out->rows);
     if (!out->rows) TRY(error_set(error, ERR_HOST_MEMORY, "out of memory"));
     for (int i = 0; i < n; i++) {
         struct schema_row *row = &out->rows[out->n++];
-        row->version = (int)db_get_int(rows, i, 0);
-        row->is_breaking = db_get_bool(rows, i, 2);
-        (void)snprintf(row->name, sizeof row->name, "%s", db_get_text(rows, i, 1));
-        (void)snprintf(row->applied_at, sizeof row->applied_at, "%s", db_get_text(rows, i, 3));
-        (void)snprintf(row->checksum, sizeof row->checksum, "%s", db_get_text(rows, i, 4));
+        row->version = (int)db_get_int(rows, i, ROW_VERSION);
+        row->is_breaking = db_get_bool(rows, i, ROW_BREAKING);
+        (void)snprintf(row->name, sizeof row->name, "%s", db_get_text(rows, i, ROW_NAME));
+        (void)snprintf(row->applied_at, sizeof row->applied_at, "%s",
+                       db_get_text(rows, i, ROW_APPLIED_AT));
+        (void)snprintf(row->checksum, sizeof row->checksum, "%s",
+                       db_get_text(rows, i, ROW_CHECKSUM));
         out->version = row->version;
     }
 fail:

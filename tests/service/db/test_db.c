@@ -143,6 +143,38 @@ START_TEST(types_that_differ_from_the_declared_are_refused) {
 }
 END_TEST
 
+#define PAIR_COLUMNS(X) X(PAIR_A, "a", "i") X(PAIR_WHEN, "b_when", "z")
+enum { PAIR_COLUMNS(DB_COLUMN) };
+
+static enum err query_pair(const char *sql, struct db_result **out) {
+    *out = NULL;
+    return db_query(db, sql, "", PAIR_COLUMNS(DB_COLUMN_TYPE), DB_NO_PARAMS, out, &error);
+}
+
+START_TEST(several_columns_are_read_by_their_names) {
+    struct db_result *rows;
+    CHECK_OK(query_pair("select 7::int4 as a, to_timestamp(1) as b_when", &rows));
+    ck_assert_int_eq(db_get_int(rows, 0, PAIR_A), 7);
+    ck_assert_int_eq(db_get_int(rows, 0, PAIR_WHEN), 1000000);
+    db_free(rows);
+}
+END_TEST
+
+START_TEST(columns_whose_names_differ_from_the_declared_are_refused) {
+    struct db_result *rows;
+    ck_assert_int_eq(query_pair("select 7::int4 as a, to_timestamp(1) as b", &rows), ERR_SCHEMA);
+    ck_assert_ptr_nonnull(strstr(error.text, "column 2 is b, expected b_when"));
+    ck_assert_int_eq(query_pair("select to_timestamp(1) as b_when, 7::int4 as a", &rows),
+                     ERR_SCHEMA);
+    ck_assert_ptr_nonnull(strstr(error.text, "column 1 is b_when, expected a"));
+    ck_assert_int_eq(query_pair("select 7::int4 as a", &rows), ERR_SCHEMA);
+    ck_assert_ptr_nonnull(strstr(error.text, "1 columns, expected 2"));
+    ck_assert_int_eq(query_pair("select 7::int8 as a, to_timestamp(1) as b_when", &rows),
+                     ERR_SCHEMA);
+    ck_assert_ptr_nonnull(strstr(error.text, "column a has type 20, expected 'i'"));
+}
+END_TEST
+
 START_TEST(refusals_are_classified) {
     ck_assert_int_eq(db_query(db, "select 1/0", "", "i", DB_NO_PARAMS, NULL, &error), ERR_DATABASE);
     ck_assert_str_eq(db_sqlstate(db), "22012");
@@ -306,6 +338,8 @@ int main(void) {
         &arrays_keep_their_items,
         &arrays_of_json_and_bytes_keep_items_and_nulls,
         &types_that_differ_from_the_declared_are_refused,
+        &several_columns_are_read_by_their_names,
+        &columns_whose_names_differ_from_the_declared_are_refused,
         &refusals_are_classified,
         &a_script_names_the_line_of_its_error,
         &a_rolled_back_transaction_leaves_nothing,

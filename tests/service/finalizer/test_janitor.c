@@ -128,7 +128,8 @@ START_TEST(a_lost_connection_is_made_again) {
              "1");
     script("select pg_terminate_backend(pid) from pg_stat_activity where application_name like "
            "'proverq finalizer %%'");
-    script("select proverq.enqueue_path('c', '{a}'); select * from proverq_private.claim(1, '{1}', 1, 1)");
+    script("select proverq.enqueue_path('c', '{a}'); select * from proverq_private.claim(1, '{1}', "
+           "1, 1)");
     wait_for("select count(*) from proverq.partition where state = 'ready'", "1");
     CHECK_OK(janitor_stop(janitor, &error));
     ck_assert_int_eq(atomic_load(&ends), 0);
