@@ -29,6 +29,7 @@ fail:
     return rc;
 }
 
+/* The steps from pick_up to device_wait have one deadline. */
 static enum err prove(const struct stage_thread *self, struct timeline *timeline, struct task *task,
                       struct error *error) {
     bool is_cpu = strcmp(device_name(self->pipeline->device), "cpu") == 0;

@@ -65,8 +65,8 @@ void leases_add(struct leases *leases, struct lease *lease);
 void leases_remove(struct leases *leases, struct lease *lease);
 
 /* The work that is done under the lease from now on, and how long it may take (LEASE_NO_DEADLINE:
- * any time). `work` is a constant word: the name of the task's step, which step.h gives; or, where a
- * deadline is not that of one step, a word that says whose it is. */
+ * any time). `work` is a constant word for people: the name of the task's step (step.h) or, where the
+ * deadline is not that of one step, another word. */
 void lease_limit(struct lease *lease, const char *work, int64_t limit_ns);
 
 /* The outcome is known: from now on the lease is renewed until it is removed, but not looked for,

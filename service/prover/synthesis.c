@@ -159,8 +159,8 @@ static enum err compute_witness(struct pipeline *pipeline, struct task *task, st
     return compute_watched(pipeline, task, error);
 }
 
-/* Puts the .wtns file into the buffer, within the limit of the step that this is. *at gets when the
- * step ended. */
+/* Puts the .wtns file into the buffer. That is one step, compute_witness or read_witness, which ends
+ * at *at. */
 static enum err get_witness(const struct stage_thread *self, struct task *task,
                             int64_t read_limit_ns, int64_t *at, struct error *error) {
     struct pipeline *pipeline = self->pipeline;

@@ -105,7 +105,7 @@ static enum err blame_input_or_key(const struct task *task, bool satisfied, stru
                                                "constraint fails");
 }
 
-/* It is not a step: it comes after verify, and never in a run without faults. */
+/* A diagnosis has a deadline but is not a step: it is rare, and leaves no evidence. */
 static void limit_diagnosis(struct task *task, int64_t limit_ns) {
     lease_limit(&task->lease, "diagnose", limit_ns);
 }
