@@ -396,7 +396,7 @@ insert into proverq.step (step, name, description, is_wait) values
     (44, 'compute', 'the CPU, being the device, computes the proof''s sums', false),
     (45, 'inputs_wait', 'the worker waits until the witness is copied', true),
     (46, 'device_wait', 'the worker waits until the device has done its part', true),
-    (47, 'hand_over', 'the partition goes to the finish stage, or is given up', false),
+    (47, 'hand_over', 'the partition goes to the verify stage, or is given up', false),
     (48, 'idle', 'the worker waits for a witness', true),
     (50, 'copy_in', 'the witness goes to the device', false),
     (51, 'matvec', 'A*w and B*w, sparse matrix times witness', false),
@@ -407,7 +407,7 @@ insert into proverq.step (step, name, description, is_wait) values
     (56, 'msm_c', 'multi-scalar multiplication over C, G1', false),
     (57, 'msm_h', 'multi-scalar multiplication over H, G1', false),
     (58, 'copy_out', 'the sums come back from the device', false),
-    (60, 'finish_wait', 'the sums wait for a finish thread', true),
+    (60, 'finish_wait', 'the sums wait for a verify thread', true),
     (70, 'finish', 'host tail: blinding, affine form', false),
     (80, 'verify', 'the proof is verified with the pairing', false),
     (90, 'record', 'proof and timing wait to be recorded', true);
@@ -427,7 +427,7 @@ create table proverq.timing (
 comment on table proverq.timing is 'When each step of each attempt ran. Read the views proverq.timings and proverq.step_stats. Days are tables of their own, proverq_private.timing_YYYYMMDD, and can be dropped.';
 comment on column proverq.timing.recorded_at is 'This database''s clock; decides the day''s table that the row is in.';
 comment on column proverq.timing.job_seq is 'Null for time in which a worker had no job.';
-comment on column proverq.timing.worker is 'Which thread of the prover: 0 dispatcher, 1 loader, from 20 GPU workers, from 30 finish, 40 record, from 100 synthesis.';
+comment on column proverq.timing.worker is 'Which thread of the prover: 0 dispatcher, 1 loader, from 20 GPU workers, from 30 verify, 40 record, from 100 synthesis.';
 comment on column proverq.timing.step is 'proverq.step names it.';
 comment on column proverq.timing.started_at is 'The prover''s clock.';
 comment on column proverq.timing.duration is 'Microseconds. Steps of one attempt may overlap.';
@@ -613,4 +613,4 @@ begin
 end
 $$;
 
-insert into proverq.schema_migration (version, name, breaking, checksum) values (1, 'initial', true, 'e7f78b931ad4e99babcc90df62c268a25b35ddb761a2eed4e7e2e51d033d4b4c');
+insert into proverq.schema_migration (version, name, breaking, checksum) values (1, 'initial', true, 'ec92779ae4581f7258376d913e6372b90802299f84a166072848c3e0cf3f59b6');

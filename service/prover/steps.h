@@ -31,7 +31,7 @@
     X(STEP_COMPUTE, 44, "compute", "the CPU, being the device, computes the proof's sums")         \
     X(STEP_INPUTS_WAIT, 45, "inputs_wait", "the worker waits until the witness is copied")         \
     X(STEP_DEVICE_WAIT, 46, "device_wait", "the worker waits until the device has done its part")  \
-    X(STEP_HAND_OVER, 47, "hand_over", "the partition goes to the finish stage, or is given up")   \
+    X(STEP_HAND_OVER, 47, "hand_over", "the partition goes to the verify stage, or is given up")   \
     X(STEP_IDLE, 48, "idle", "the worker waits for a witness")                                     \
     /* on the device: gpu/prover.h */                                                              \
     X(STEP_COPY_IN, 50, "copy_in", "the witness goes to the device")                               \
@@ -44,7 +44,7 @@
     X(STEP_MSM_H, 57, "msm_h", "multi-scalar multiplication over H, G1")                           \
     X(STEP_COPY_OUT, 58, "copy_out", "the sums come back from the device")                         \
     /* after the device */                                                                         \
-    X(STEP_FINISH_WAIT, 60, "finish_wait", "the sums wait for a finish thread")                    \
+    X(STEP_FINISH_WAIT, 60, "finish_wait", "the sums wait for a verify thread")                    \
     X(STEP_FINISH, 70, "finish", "host tail: blinding, affine form")                               \
     X(STEP_VERIFY, 80, "verify", "the proof is verified with the pairing")                         \
     X(STEP_RECORD, 90, "record", "proof and timing wait to be recorded")

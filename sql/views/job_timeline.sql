@@ -16,7 +16,7 @@ comment on view proverq.job_timeline is 'All that happened to a job''s partition
 comment on column proverq.job_timeline.attempt is 'From 1; each claim counts.';
 comment on column proverq.job_timeline.step is 'unclaimed, or one of proverq.step.';
 comment on column proverq.job_timeline.is_wait is 'The partition waits; nothing is done for it.';
-comment on column proverq.job_timeline.worker is 'Which thread of the prover: 0 dispatcher, 1 loader, from 20 GPU workers, from 30 finish, 40 record, from 100 synthesis.';
+comment on column proverq.job_timeline.worker is 'Which thread of the prover: 0 dispatcher, 1 loader, from 20 GPU workers, from 30 verify, 40 record, from 100 synthesis.';
 comment on column proverq.job_timeline.started_at is 'The prover''s clock.';
 comment on column proverq.job_timeline.since_ready is 'Microseconds from the moment at which the job was whole to the start of the step.';
 comment on column proverq.job_timeline.duration is 'Microseconds. Steps on a CUDA device overlap, and those of a worker go on beside them.';

@@ -1,2 +1,0 @@
--- Partitions whose backoff is over become ready; gives how many.
-select proverq.wake_due()
