@@ -120,6 +120,15 @@ service_layers() {
     return $status
 }
 
+# A step of a spec is left out: its SQL is one line, for tests/isolation/condense.awk.
+sql_tests_fit() {
+    local files
+    mapfile -t files < <(sources 'tests/sql/*.sql' 'tests/sql/*.sh' 'tests/isolation/*.sql' 'tests/isolation/*.sh' \
+        'tests/isolation/specs/*.spec' 'tests/migrations/*.sh')
+    awk 'length > 120 && !(FILENAME ~ /[.]spec$/ && /^step /) { print FILENAME ":" FNR ": " length " columns"; long = 1 }
+         END { exit long }' "${files[@]}"
+}
+
 migrations_paired() {
     local up status=0
     for up in migrations/*.up.sql; do
@@ -183,6 +192,7 @@ none "migrations run in one transaction" '^ *(begin|commit|rollback)( work| tran
 rule "each migration has its way back" migrations_paired
 rule "each migration carries its checksum" contrib/scripts/seal-migrations.sh --check
 rule "tests are named after what they test" tests_mirror_sources
+rule "lines of the SQL tests fit 120 columns" sql_tests_fit
 rule "functions fit a screen" function_lengths "${ours[@]}"
 rule "every command is in README.md" commands_documented
 rule "README.md's links lead somewhere" links_lead_somewhere

@@ -41,7 +41,7 @@ ok 'and brings it back' as the_operator "$proverq" circuit add merkle "$own/merk
 ok 'a reader lists them' as the_reader "$proverq" circuit list
 refused 'a producer adds none' 'permission denied' as the_producer "$proverq" circuit add other "$own/merkle/merkle.zkey"
 refused 'a prover takes none away' 'permission denied' as the_prover "$proverq" circuit rm factor
-refused 'an operator does not migrate down' 'must own the schema|permission denied|must be owner' as the_operator "$proverq" migrate down 4
+refused 'an operator does not migrate down' 'must own the schema|permission denied|must be owner' as the_operator "$proverq" migrate down 0
 ok 'an operator sees the version' as the_operator "$proverq" migrate status
 refused 'a producer is no prover' 'permission denied' as the_producer timeout 20 "$proverq" prover --device cpu
 refused 'a prover is no finalizer' 'permission denied' as the_prover timeout 20 "$proverq" finalizer

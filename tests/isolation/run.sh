@@ -6,17 +6,19 @@
 #   tests/isolation/run.sh --faults         only the seeded faults
 #   UPDATE=1 tests/isolation/run.sh ...     and write what came out to expected/
 #
-# A spec (specs/*.spec) is in the format of PostgreSQL's isolationtester, which runs it: it holds one connection per session,
-# sends the steps in the order of a permutation, and learns from the server when one is blocked. Debian and Ubuntu have it in
-# postgresql-client-NN, which psql needs anyway; so there is no runner of our own. A spec without permutations is run in all
-# orders; where sessions block each other only some orders can be, and they are listed.
+# A spec (specs/*.spec) is in the format of PostgreSQL's isolationtester, which runs it: it holds one connection per
+# session, sends the steps in the order of a permutation, and learns from the server when one is blocked. Debian and
+# Ubuntu have it in postgresql-client-NN, which psql needs anyway; so there is no runner of our own. A spec without
+# permutations is run in all orders; where sessions block each other only some orders can be, and they are listed.
 #
-# Each permutation begins with an empty queue (iso.fresh) and ends with iso.verdict() of lib.sql, which looks for everything
-# that must not be: a partition claimed or recorded twice, a stale result accepted, an earlier partition overtaken, counts that
-# are wrong, inputs lost, a job finalized twice or never. Then it lets one prover do all that is left and looks again.
+# Each permutation begins with an empty queue (iso.fresh) and ends with iso.verdict() of lib.sql, which looks for
+# everything that must not be: a partition claimed or recorded twice, a stale result accepted, an earlier
+# partition overtaken, counts that are wrong, inputs lost, a job finalized twice or never. Then it lets one
+# prover do all that is left and looks again.
 #
-# condense.awk makes one line of each permutation; those lines must be the ones in expected/NAME.out. A verdict other than "all is
-# well", a deadlock, and a claim, heartbeat or finalizer that waits for a lock fail whatever expected/ says.
+# condense.awk makes one line of each permutation; those lines must be the ones in
+# expected/NAME.out. A verdict other than "all is well", a deadlock, and a claim, heartbeat or
+# finalizer that waits for a lock fail whatever expected/ says.
 #
 # The database is PROVERQ_TEST_DSN's, whose schema proverq is made anew; without it, that of a private PostgreSQL.
 set -uo pipefail
@@ -55,13 +57,15 @@ sql() { psql -X -q -A -t -v ON_ERROR_STOP=1 "$dsn" "$@"; }
 # What `proverq migrate up` does; then the fixture and lib.sql.
 apply() {
     local files=() file
-    for file in migrations/*.up.sql sql/functions/*.sql sql/views/*.sql sql/grants.sql; do [ ! -f "$file" ] || files+=(-f "$file"); done
+    for file in migrations/*.up.sql sql/functions/*.sql sql/views/*.sql sql/grants.sql; do
+        [ ! -f "$file" ] || files+=(-f "$file")
+    done
     sql -c 'drop schema if exists proverq, proverq_private, test, iso cascade' && sql -1 "${files[@]}" >/dev/null &&
         sql -f tests/sql/lib.sql -c 'select test.fixture()' -f $here/lib.sql >/dev/null
 }
 
-# run_spec NAME [REGEX]: runs a spec, of listed permutations only those that match. They are in $work/got, a line each; those that
-# were not expected or are faulty by themselves in $work/wrong.
+# run_spec NAME [REGEX]: runs a spec, of listed permutations only those that match. They are in $work/got, a line each;
+# those that were not expected or are faulty by themselves in $work/wrong.
 run_spec() {
     local expected=$here/expected/$1.out
     grep -E "^permutation .*${2-}|^[^p]|^$|^p[^e]" "$here/specs/$1.spec" >"$work/spec"
@@ -83,7 +87,10 @@ run_spec() {
 }
 
 # How many permutations went wrong.
-wrong() { awk '!/^wanted: / { got++ } /^wanted: / { missing++ } END { print (got > missing ? got : missing) + 0 }' "$work/wrong"; }
+wrong() {
+    awk '!/^wanted: / { got++ } /^wanted: / { missing++ } END { print (got > missing ? got : missing) + 0 }' \
+        "$work/wrong"
+}
 
 check_spec() {
     local total bad
@@ -122,18 +129,29 @@ fault() {
 
 faults() {
     fault 'a result is taken without its token' complete 's/ and p.token = complete.token$//' late
-    fault 'results are taken without their tokens' complete_many 's/ and p.token = r.token$//' batch 'q_(expired|cancel)'
-    fault 'a proof counts twice' complete 's/remaining = j.remaining - 1/remaining = greatest(0, j.remaining - 2)/' siblings ' p_complete q_complete'
-    fault 'a result locks its partition before its job' complete '/perform from job j .* for no key update;/d' stopped 'p_complete_at_partition q_(fail|cancel)'
-    fault 'finalizers do not lock the job' finalize 's/for no key update skip locked;/;/' finalize 'f_finalize g_finalize f_commit'
+    fault 'results are taken without their tokens' complete_many 's/ and p.token = r.token$//' batch \
+        'q_(expired|cancel)'
+    fault 'a proof counts twice' complete 's/remaining = j.remaining - 1/remaining = greatest(0, j.remaining - 2)/' \
+        siblings ' p_complete q_complete'
+    fault 'a result locks its partition before its job' complete '/perform from job j .* for no key update;/d' stopped \
+        'p_complete_at_partition q_(fail|cancel)'
+    fault 'finalizers do not lock the job' finalize 's/for no key update skip locked;/;/' finalize \
+        'f_finalize g_finalize f_commit'
     fault 'claims wait for locks' claim 's/ of p skip locked/ of p/' stopped 'q_claim'
     fault 'who wakes what is due waits for locks' wake_due 's/ skip locked//' wake_due ' v_wake w_wake p_fail v_commit'
-    fault 'a rescue does not look whether the lease was renewed' rescue 's/ and (not if_expired or .*)$//' takeover 'p_heartbeat r_expired'
-    fault 'a failure leaves its siblings alone' fail "s/and p.state::text in ('held', 'ready', 'leased')/and p.partition_idx = partition_failed.partition_idx/" fail 'p_fail q_(complete|claim)'
-    fault 'what has ended can be cancelled' cancel '/elsif j.finished_at is not null/,/end if;/c end if;' cancel_end 'f_commit c_cancel'
-    fault 'a new priority passes by what came back to wait' set_priority '/perform from partition/d' repeatable_read 'q_expired r_priority'
-    fault 'a job that was pruned meanwhile is retried' lock_job 's/^        if found then$/        if true then/' prune 'x_prune o_(retry|cancel)'
-    fault 'webhooks wait for an endpoint that is disabled' claim_deliveries 's/where e.disabled_at is not null$/where false/' delivery_beside 'a_gone b_finalize'
+    fault 'a rescue does not look whether the lease was renewed' rescue 's/ and (not if_expired or .*)$//' takeover \
+        'p_heartbeat r_expired'
+    fault 'a failure leaves its siblings alone' fail \
+        "s/and p.state::text in ('held', 'ready', 'leased')/and p.partition_idx = partition_failed.partition_idx/" \
+        fail 'p_fail q_(complete|claim)'
+    fault 'what has ended can be cancelled' cancel '/elsif j.finished_at is not null/,/end if;/c end if;' cancel_end \
+        'f_commit c_cancel'
+    fault 'a new priority passes by what came back to wait' set_priority '/perform from partition/d' repeatable_read \
+        'q_expired r_priority'
+    fault 'a job that was pruned meanwhile is retried' lock_job 's/^        if found then$/        if true then/' \
+        prune 'x_prune o_(retry|cancel)'
+    fault 'webhooks wait for an endpoint that is disabled' claim_deliveries \
+        's/where e.disabled_at is not null$/where false/' delivery_beside 'a_gone b_finalize'
 }
 
 tester=$(find_tester) || exit

@@ -3,11 +3,17 @@
 ok "npm packages" need_npm
 
 # The role is called proverq, as the schema: the search path must not begin with that.
-dbmate_run() { "$npm/node_modules/@dbmate/linux-x64/bin/dbmate" --url "$dsn?sslmode=disable&search_path=public" --migrations-dir "$1" --no-dump-schema "${@:2}"; }
+dbmate_run() {
+    "$npm/node_modules/@dbmate/linux-x64/bin/dbmate" --url "$dsn?sslmode=disable&search_path=public" \
+        --migrations-dir "$1" --no-dump-schema "${@:2}"
+}
 # The newest node-pg-migrate needs Node 20; Debian 12 and Ubuntu 24.04 have Node 18.
 pg_migrate=node-pg-migrate
 [ "$(node -p 'parseInt(process.versions.node)')" -ge 20 ] || pg_migrate=node-pg-migrate-7
-node_run() { (cd "$1" && DATABASE_URL=$dsn node "$npm/node_modules/$pg_migrate/bin/node-pg-migrate.js" --migrations-dir "$1" --verbose false "${@:2}"); }
+node_run() {
+    (cd "$1" && DATABASE_URL=$dsn node "$npm/node_modules/$pg_migrate/bin/node-pg-migrate.js" \
+        --migrations-dir "$1" --verbose false "${@:2}")
+}
 
 dbmate_up() { dbmate_run "$1" migrate; }
 dbmate_down() {
@@ -23,8 +29,8 @@ golang_down() { printf '%s\n' "$1"/*.down.sql | sort -r | xargs node "$here/one_
 psql_up() { (cd "$1" && bash -c "$(sed -n '1s/^-- //p' up.sql | sed "s,^psql,& -q '$dsn',")"); }
 psql_down() { (cd "$1" && bash -c "$(sed -n '1s/^-- //p' down.sql | sed "s,^psql,& -q '$dsn',")"); }
 
-# A release later and back, as its users go: the later files join today's ($work/all); then they are rolled back, and the unit of
-# functions before them too; they are removed, and today's functions are applied again.
+# A release later and back, as its users go: the later files join today's ($work/all); then they are rolled back, and
+# the unit of functions before them too; they are removed, and today's functions are applied again.
 dbmate_later() { cp "$work"/later/* "$work/all" && dbmate_up "$work/all"; }
 dbmate_back() { dbmate_down "$work/all" $((later_units + 1)); }
 dbmate_again() { (cd "$work/later" && for file in *; do rm "$work/all/$file"; done) && dbmate_up "$work/all"; }
@@ -52,7 +58,10 @@ up_down_up() {
 # units_in FOLDER: how many migrations a tool finds there
 units_in() { printf '%s\n' "$1"/[0-9]* | grep -vc '\.down\.sql$'; }
 
-export_to() { rm -rf "${work:?}/$2" && ok "export for $1${3:+ (${*:3})}" "$exporter" migrate export --format "$1" "${@:3}" "$work/$2"; }
+export_to() {
+    rm -rf "${work:?}/$2" &&
+        ok "export for $1${3:+ (${*:3})}" "$exporter" migrate export --format "$1" "${@:3}" "$work/$2"
+}
 
 for format in golang-migrate dbmate node-pg-migrate psql; do
     run=${format%%-*}
@@ -60,9 +69,11 @@ for format in golang-migrate dbmate node-pg-migrate psql; do
     exporter=$proverq
     export_to $format all
     up_down_up "$format" "$run" "$work/all" "$(units_in "$work/all")"
-    is "... of which our program says that all is there" 0 "$("$proverq" migrate status | grep -cE 'missing|not of this|another file')"
+    is "... of which our program says that all is there" 0 \
+        "$("$proverq" migrate status | grep -cE 'missing|not of this|another file')"
 
-    # A release later and back: what it adds, in files of its own behind today's; with index builds that cannot run in a transaction.
+    # A release later and back: what it adds, in files of its own behind today's; with index
+    # builds that cannot run in a transaction.
     exporter=$later
     export_to $format later --from 9001 --start-number 000101
     later_units=$(units_in "$work/later")
@@ -73,13 +84,20 @@ for format in golang-migrate dbmate node-pg-migrate psql; do
     same "... are today's schema" newest
 done
 
-dbmate_own() { "$npm/node_modules/@dbmate/linux-x64/bin/dbmate" --url "$dsn?sslmode=disable" --migrations-dir "$1" --no-dump-schema "${@:2}"; }
+dbmate_own() {
+    "$npm/node_modules/@dbmate/linux-x64/bin/dbmate" --url "$dsn?sslmode=disable" --migrations-dir "$1" \
+        --no-dump-schema "${@:2}"
+}
 
 # A queue of proverq beside an application's own migrations: one folder, one sequence, its own table of migrations.
 empty
 export_to dbmate own --start-number 002
-printf -- '-- migrate:up\ncreate table public.mine (a int);\n-- migrate:down\ndrop table public.mine;\n' >"$work/own/001_mine.sql"
-printf -- '-- migrate:up\nalter table public.mine add job bigint references proverq.job;\n-- migrate:down\nalter table public.mine drop job;\n' >"$work/own/900_mine.sql"
+printf -- '-- migrate:up\ncreate table public.mine (a int);\n-- migrate:down\ndrop table public.mine;\n' \
+    >"$work/own/001_mine.sql"
+printf -- '-- migrate:up\n%s;\n-- migrate:down\n%s;\n' \
+    'alter table public.mine add job bigint references proverq.job' 'alter table public.mine drop job' \
+    >"$work/own/900_mine.sql"
 ok "among an application's own migrations" dbmate_own "$work/own" --migrations-table public.proverq_migrations migrate
-is "... in the table that was named" "$(units_in "$work/own")" "$(sql -c 'select count(*) from public.proverq_migrations')"
+is "... in the table that was named" "$(units_in "$work/own")" \
+    "$(sql -c 'select count(*) from public.proverq_migrations')"
 sql -c "drop table public.mine"

@@ -26,7 +26,8 @@ it 'again it waits' "$(blocked b)" blocked
 ask a rollback
 answer b
 ask b commit
-it 'rows rolled back do not count' "$(sql -c 'select test.state(2), present from proverq.job where job_seq = 2')" 'incomplete|1'
+it 'rows rolled back do not count' "$(sql -c 'select test.state(2), present from proverq.job where job_seq = 2')" \
+    'incomplete|1'
 ask a "insert into proverq.partition (job_seq, partition_idx, witness) values (2, 0, '\x01')"
 it 'until they come again' "$(sql -c 'select test.state(2)')" queued
 
@@ -63,18 +64,22 @@ it 'the last one of two that complete at once completes the job' "$(sql -c 'sele
 sql -c 'select test.job(5, priority => 50)' -c 'select test.claim(4)' >/dev/null
 sql -c "update proverq.partition set lease_until = now() where (job_seq, partition_idx) = (5, 3)"
 idx=0
-for call in 'test.complete(5, 0)' 'test.fail(5, 1, true, true)' "proverq_private.release(5, 2, test.token(5, 2), 'test', 0)" 'proverq.rescue_expired()' \
-    'proverq.set_priority(5, 51)' 'proverq.cancel(5)' "proverq.retry_with_witnesses(5, array_fill('\\x01'::bytea, array[5]))"; do
+for call in 'test.complete(5, 0)' 'test.fail(5, 1, true, true)' \
+    "proverq_private.release(5, 2, test.token(5, 2), 'test', 0)" 'proverq.rescue_expired()' \
+    'proverq.set_priority(5, 51)' 'proverq.cancel(5)' \
+    "proverq.retry_with_witnesses(5, array_fill('\\x01'::bytea, array[5]))"; do
     ask a begin
     ask a 'select from proverq.job where job_seq = 5 for no key update'
     tell b "select $call::text"
     it "$call waits for the job" "$(blocked b)" blocked
-    it "and has not locked the partition" "$(ask a "update proverq.partition set error = null where (job_seq, partition_idx) = (5, $((idx % 5)))")" ''
+    it "and has not locked the partition" \
+        "$(ask a "update proverq.partition set error = null where (job_seq, partition_idx) = (5, $((idx % 5)))")" ''
     ask a commit
     it "then it goes on" "$(answer b | grep -c ERROR)" 0
     idx=$((idx + 1))
 done
-it 'all seven were done' "$(sql -c "select test.states(5), priority, run from proverq.job where job_seq = 5")" 'proved ready ready ready ready|51|2'
+it 'all seven were done' "$(sql -c "select test.states(5), priority, run from proverq.job where job_seq = 5")" \
+    'proved ready ready ready ready|51|2'
 sql -c "delete from proverq.partition where job_seq = 5" -c 'delete from proverq.job where job_seq = 5'
 
 # Finalization.
@@ -108,7 +113,8 @@ it 'refuses the late result' "$(answer b)" f
 it 'the partition is ready' "$(sql -c 'select test.states(8)')" ready
 
 # A heartbeat against a rescue: who renews in time keeps the lease.
-sql -c 'select test.claim(1, 2, lease_ms => 1)' >/dev/null # by another prover: the one that lost it would leave it alone
+# By another prover: the one that lost it would leave it alone.
+sql -c 'select test.claim(1, 2, lease_ms => 1)' >/dev/null
 ask a begin
 ask a 'select count(*) from test.heartbeat(2, array[test.token(8, 0)], 60000)' >/dev/null
 tell b 'select proverq.rescue_expired()'
@@ -123,8 +129,10 @@ job=$(sql -c 'select max(job_seq) from proverq.job')
 sql -c 'select test.claim(2, 2, lease_ms => 1000)' >/dev/null
 ask a begin
 ask a "select test.complete($job, 0)" >/dev/null
-it 'a heartbeat does not wait for a result' "$(ask b "select count(*) from test.heartbeat(2, (select array_agg(token) from proverq.partition where job_seq = $job), 60000)")" 2
-it 'and renews the other lease' "$(sql -c "select partition_idx from proverq.partition where job_seq = $job and lease_until > clock_timestamp() + interval '30 s'")" 1
+it 'a heartbeat does not wait for a result' "$(ask b "select count(*)
+    from test.heartbeat(2, (select array_agg(token) from proverq.partition where job_seq = $job), 60000)")" 2
+it 'and renews the other lease' "$(sql -c "select partition_idx from proverq.partition where job_seq = $job
+    and lease_until > clock_timestamp() + interval '30 s'")" 1
 ask a rollback
 sql -c "delete from proverq.partition where job_seq = $job" -c "delete from proverq.job where job_seq = $job"
 
@@ -140,7 +148,8 @@ ask a "select proverq.enqueue_witness('mul', array['\\x01'::bytea], request_id =
 tell b "select proverq.enqueue_witness('mul', array['\\x01'::bytea], request_id => 's')"
 blocked b >/dev/null
 ask a rollback
-it 'after a rollback it is a job of its own' "$(answer b)" "$(sql -c "select job_seq from proverq.job where request_id = 's'")"
+it 'after a rollback it is a job of its own' "$(answer b)" \
+    "$(sql -c "select job_seq from proverq.job where request_id = 's'")"
 
 # Waiting.
 tell b 'select proverq.wait(8)'
@@ -150,7 +159,10 @@ it 'wait sees the end in another session' "$(answer b)" finished
 
 # Notifications.
 ask b 'listen proverq_work; listen proverq_finalize; listen proverq_job'
-notified() { ask b 'select 1' | sed -nE 's/^Asynchronous notification "([a-z_]*)"( with payload "(.*)")? received.*/\1 \3/p' | sed 's/ $//' | sort -u | paste -sd+; }
+notified() {
+    ask b 'select 1' | sed -nE 's/^Asynchronous notification "([a-z_]*)"( with payload "(.*)")? received.*/\1 \3/p' |
+        sed 's/ $//' | sort -u | paste -sd+
+}
 sql -c 'update proverq_private.prover set idle = false' -c 'select test.job(2)' >/dev/null
 it 'an insert without idle provers notifies nobody' "$(notified)" ''
 sql -c 'update proverq_private.prover set idle = true where prover_id = 1' -c 'select test.job(2)' >/dev/null
@@ -167,7 +179,8 @@ notified >/dev/null
 sql -c "select test.complete($job, 0)" >/dev/null
 it 'the last proof wakes the finalizer' "$(notified)" proverq_finalize
 sql -c 'select test.finalize_next()' >/dev/null
-it 'the end is told to users, and a webhook to the finalizer' "$(notified)" "proverq_finalize+proverq_job {\"job\":$job,\"run\":1,\"state\":\"finished\"}"
+it 'the end is told to users, and a webhook to the finalizer' "$(notified)" \
+    "proverq_finalize+proverq_job {\"job\":$job,\"run\":1,\"state\":\"finished\"}"
 sql -c 'select test.job(1, priority => 100)' -c 'select test.claim(1)' >/dev/null
 job=$((job + 1))
 notified >/dev/null
@@ -179,7 +192,8 @@ close a
 close b
 
 # Many sessions at once: nothing is claimed twice, in vain, or out of order, and no deadlock.
-sql -c 'set client_min_messages = warning' -c 'truncate proverq.timing, proverq.partition, proverq.job cascade' -c 'select count(test.job(5)) from generate_series(1, 40)' >/dev/null
+sql -c 'set client_min_messages = warning' -c 'truncate proverq.timing, proverq.partition, proverq.job cascade' \
+    -c 'select count(test.job(5)) from generate_series(1, 40)' >/dev/null
 cat >"$work/worker.sql" <<'END'
 do $$
 declare
@@ -189,11 +203,13 @@ begin
         for c in select * from proverq_private.claim((random() * 3)::int + 1, '{1,2,3}', 60000, 3) loop
             commit; -- a claim is a transaction of its own
             if random() < 0.1 then
-                perform proverq_private.fail(c.job_seq, c.partition_idx, c.token, 'test', 'test', true, false, '{}', '{}', '{}', '{}');
+                perform proverq_private.fail(c.job_seq, c.partition_idx, c.token, 'test', 'test', true, false,
+                    '{}', '{}', '{}', '{}');
             elsif random() < 0.1 then
                 perform proverq_private.release(c.job_seq, c.partition_idx, c.token, 'test', 0);
             else
-                perform test.record(c.job_seq, c.partition_idx, c.token, '{}', '[]', null, '{10}', '{0}', array[now()], '{1}');
+                perform test.record(c.job_seq, c.partition_idx, c.token, '{}', '[]', null,
+                    '{10}', '{0}', array[now()], '{1}');
             end if;
             commit;
         end loop;
@@ -215,5 +231,7 @@ for i in 1 2 3 4 5 6; do
 done
 wait "${workers[@]}"
 it 'six sessions work without an error' "$(cat "$work"/worker.[1-6])" ''
-it 'and finish every job' "$(sql -c "select count(*), count(*) filter (where state = 'finished'), sum(remaining) from proverq.job")" '40|40|0'
-it 'with each proof recorded once' "$(sql -c 'select count(*), count(distinct (job_seq, partition_idx)) from proverq.timing')" '200|200'
+it 'and finish every job' \
+    "$(sql -c "select count(*), count(*) filter (where state = 'finished'), sum(remaining) from proverq.job")" '40|40|0'
+it 'with each proof recorded once' \
+    "$(sql -c 'select count(*), count(distinct (job_seq, partition_idx)) from proverq.timing')" '200|200'

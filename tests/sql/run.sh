@@ -3,8 +3,8 @@
 #
 #   tests/sql/run.sh [NAME ...]      all tests, or those in NAME.sql and NAME.sh
 #
-# The database is PROVERQ_TEST_DSN's, whose schema proverq is made anew; without it, that of a private PostgreSQL which is
-# started and removed again. Each test file begins with a fresh schema and the fixture of lib.sql.
+# The database is PROVERQ_TEST_DSN's, whose schema proverq is made anew; without it, that of a private PostgreSQL which
+# is started and removed again. Each test file begins with a fresh schema and the fixture of lib.sql.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 work=$(mktemp -d)
@@ -28,12 +28,15 @@ sql() { psql -X -q -A -t -v ON_ERROR_STOP=1 "$dsn" "$@"; }
 # What `proverq migrate up` does; the same files in the same order.
 apply() {
     local files=() file
-    for file in migrations/*.up.sql sql/functions/*.sql sql/views/*.sql sql/grants.sql; do [ ! -f "$file" ] || files+=(-f "$file"); done
+    for file in migrations/*.up.sql sql/functions/*.sql sql/views/*.sql sql/grants.sql; do
+        [ ! -f "$file" ] || files+=(-f "$file")
+    done
     sql -1 "${files[@]}"
 }
 
 fresh() {
-    PGOPTIONS='-c client_min_messages=warning' sql -c 'drop schema if exists proverq, proverq_private, test cascade' && apply &&
+    PGOPTIONS='-c client_min_messages=warning' sql -c 'drop schema if exists proverq, proverq_private, test cascade' &&
+        apply &&
         sql -f tests/sql/lib.sql -c 'select test.fixture()' >/dev/null
 }
 
@@ -80,7 +83,8 @@ it() {
     if [ "$2" = "$3" ]; then echo "ok $1"; else printf 'FAIL %s: got %q, wanted %q\n' "$1" "$2" "$3"; fi
 }
 
-# A session that stays open:  open a;  tell a "SQL";  answer a  (what it printed, once it is done; errors as "ERROR: ...")
+# A session that stays open:  open a;  tell a "SQL";  answer a  (what it printed, once it is
+# done; errors as "ERROR: ...")
 open() {
     mkfifo "$work/$1.in"
     PGAPPNAME=session_$1 psql -X -q -A -t -v VERBOSITY=terse "$dsn" <"$work/$1.in" >"$work/$1.out" 2>&1 &
@@ -112,7 +116,8 @@ ask() { tell "$1" "$2" && answer "$1"; }
 blocked() {
     local i
     for ((i = 0; i < 500; i++)); do
-        [ "$(sql -c "select count(*) from pg_stat_activity where application_name = 'session_$1' and wait_event_type = 'Lock'")" = 0 ] ||
+        [ "$(sql -c "select count(*) from pg_stat_activity where application_name = 'session_$1'
+            and wait_event_type = 'Lock'")" = 0 ] ||
             { echo blocked && return; }
         sleep 0.01
     done
