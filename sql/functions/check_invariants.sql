@@ -121,7 +121,7 @@ $$;
 comment on function proverq_private.broken_partitions() is 'Partitions that contradict themselves, their job or their prover. Part of check_invariants().';
 
 -- Timing, failures and deliveries are pruned by age, and may outlive their job: what is missing proves little, what is there must
--- fit. A crash of the server may undo a claim (claim_from()); the next one then has the same number of attempt, and what the workers
+-- fit. A crash of the server may undo a claim (claim()); the next one then has the same number of attempt, and what the workers
 -- of the first did stays in timing. Only what was recorded with the outcome (step 90) is surely the attempt's. A delivery is missed only in the first hour after its job's end.
 create or replace function proverq_private.broken_records()
 returns table (invariant text, job_seq bigint, partition_idx int, detail text)

@@ -153,8 +153,8 @@ bodies() {
         -c "update proverq.job set state = 'failing', error_code = 'witness', error = repeat('\u00e9', 5000) where job_seq = $first + 2" \
         -c "update proverq.job set state = 'cancelled', error = 'by alice', finished_at = now() where job_seq = $first + 3"
     end_jobs "$first" $((first + 1))
-    local end=(-c 'select * from proverq_private.finalize_next()')
-    sql "${end[@]}" "${end[@]}" "${end[@]}" -c "select proverq_private.webhook_enqueue($first + 3), proverq.ping_webhook_endpoint('bodies')" >/dev/null
+    sql -c 'select f.event from proverq_private.finalizable(10) j cross join lateral proverq_private.finalize(j.job_seq) f' \
+        -c "select proverq_private.webhook_enqueue($first + 3), proverq.ping_webhook_endpoint('bodies')" >/dev/null
     sql -c "select body from proverq_private.webhook_delivery join proverq_private.webhook_endpoint using (endpoint_id) where name = 'bodies'" >"$work/bodies"
     is "the events are there" "cancelled failed finished finished ping" "$(jq -r .type "$work/bodies" | sed 's/.*\.//' | sort | xargs)"
     is "proofs are in the body, or where they are" "1 1" "$(jq -s -r '[map(select(.data.proofs)), map(select(.data.proofs_ref))] | map(length) | join(" ")' "$work/bodies")"
