@@ -562,7 +562,7 @@ comment on column proverq.alert_limit.muted is 'Not raised at all.';
 
 insert into proverq.alert_limit (alert, severity, after, above, description) values
     ('no_prover', 'critical', '2 minutes', null, 'partitions are ready, and no prover has given a sign of life for that long'),
-    ('no_finalizer', 'critical', null, null, 'a job is to be finalized or a webhook to be sent, and no finalizer is connected'),
+    ('no_finalizer', 'critical', null, null, 'a job is to be finalized, a webhook to be sent, or a partition to be made ready again, and no finalizer is connected'),
     ('leases_expired', 'critical', '1 minute', null, 'leases ended that long ago and nobody has taken them back'),
     ('job_stuck', 'critical', '1 minute', null, 'all partitions of a job ended that long ago, and it is not finalized'),
     ('autovacuum_off', 'critical', null, null, 'the server, or a table here, is not vacuumed by itself'),
@@ -613,4 +613,4 @@ begin
 end
 $$;
 
-insert into proverq.schema_migration (version, name, breaking, checksum) values (1, 'initial', true, 'ec92779ae4581f7258376d913e6372b90802299f84a166072848c3e0cf3f59b6');
+insert into proverq.schema_migration (version, name, breaking, checksum) values (1, 'initial', true, '767d483175a31a6f8dea26aafaf7e6165becfc40c5179a71cf53f38c382ddbd1');

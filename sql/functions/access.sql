@@ -114,8 +114,8 @@ as $$
         ('function', 'proverq_private.record_failure', 'execute', ''),
         ('function', 'proverq_private.unspent_failures', 'execute', ''),
         ('function', 'proverq_private.notify_work', 'execute', ''),
-        ('function', 'proverq.rescue_expired', 'execute', 'operator prover finalizer'),
-        ('function', 'proverq.wake_due', 'execute', 'operator prover finalizer'),
+        ('function', 'proverq.rescue_expired', 'execute', 'operator finalizer'),
+        ('function', 'proverq.wake_due', 'execute', 'operator finalizer'),
 
         -- Finalizers and webhooks. A secret is shown once, to the one who makes it.
         ('function', 'proverq_private.finalizable', 'execute', 'finalizer'),

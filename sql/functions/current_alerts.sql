@@ -103,10 +103,12 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 as $$
-    select 'no_finalizer', 'a job waits for its last step, or a webhook to be sent, and no finalizer is connected', null::timestamptz,
+    select 'no_finalizer', 'a job waits for its last step, a webhook to be sent, or partitions that are due again wait, and no finalizer is connected',
+           null::timestamptz,
            'run: proverq serve (or: proverq finalizer)'
     where not proverq_private.finalizer_connected()
       and (exists (select from proverq.job j where j.state in ('completing', 'failing'))
+           or exists (select from proverq.partition p where p.state = 'held' and p.due_at < clock_timestamp() - interval '1 minute')
            or exists (select from proverq_private.webhook_delivery d join proverq_private.webhook_endpoint e using (endpoint_id)
                       where d.state = 'pending' and d.next_attempt_at <= clock_timestamp() and e.disabled_at is null))
     union all

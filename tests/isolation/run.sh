@@ -131,22 +131,23 @@ faults() {
     fault 'a result is taken without its token' complete 's/ and p.token = r.token$//' late
     fault 'results are taken without their tokens' complete 's/ and p.token = r.token$//' batch 'q_(expired|cancel)'
     fault 'a proof counts twice' complete \
-        's/remaining = j.remaining - d.n/remaining = greatest(0, j.remaining - 2 * d.n)/' siblings ' p_complete q_complete'
+        's/remaining = j.remaining - d.n/remaining = greatest(0, j.remaining - 2 * d.n)/' \
+        siblings ' p_complete q_complete'
     fault 'a result locks its partition before its job' complete \
         '/perform from proverq.job j$/,/for no key update;/d' stopped ' q_complete l_go'
     fault 'finalizers do not lock the job' finalize 's/for no key update skip locked;/;/' finalize \
         'f_finalize g_finalize f_commit'
     fault 'claims wait for locks' claim 's/ of p skip locked/ of p/' stopped 'q_claim'
     fault 'who wakes what is due waits for locks' wake_due 's/ skip locked//' wake_due ' v_wake w_wake p_fail v_commit'
-    fault 'a rescue does not look whether the lease was renewed' rescue_expired 's/ and (not if_expired or .*)$//' takeover \
-        'p_heartbeat r_expired'
+    fault 'a rescue does not look whether the lease was renewed' rescue_expired \
+        's/ and (not if_expired or .*)$//' takeover 'p_heartbeat r_expired'
     fault 'a failure leaves its siblings alone' fail \
         "s/and p.state::text in ('held', 'ready', 'leased')/and p.partition_idx = partition_failed.partition_idx/" \
         fail 'p_fail q_(complete|claim)'
     fault 'what has ended can be cancelled' cancel '/elsif j.finished_at is not null/,/end if;/c end if;' cancel_end \
         'f_commit c_cancel'
-    fault 'a new priority passes by what came back to wait' set_priority '/perform from proverq.partition/d' repeatable_read \
-        'q_expired r_priority'
+    fault 'a new priority passes by what came back to wait' set_priority \
+        '/perform from proverq.partition/d' repeatable_read 'q_expired r_priority'
     fault 'a job that was pruned meanwhile is retried' lock_job 's/^        if found then$/        if true then/' \
         prune 'x_prune o_(retry|cancel)'
     fault 'webhooks wait for an endpoint that is disabled' claim_deliveries \

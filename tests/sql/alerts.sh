@@ -42,6 +42,10 @@ sql -c "update proverq_private.prover set state = 'stopped', seen_at = clock_tim
 raised 'or they all stopped' no_prover 'no prover runs'
 sql -c "update proverq_private.prover set state = 'running' where prover_id <= 2"
 quiet 'some run again'
+sql -c "update proverq.partition set state = 'held', due_at = clock_timestamp() - interval '2 min'
+        where (job_seq, partition_idx) = (1, 0)"
+raised 'a backoff is over, and no finalizer ends it' no_finalizer 'partitions that are due again wait, .*run: proverq serve'
+it 'a finalizer does' "$(finalizer -c 'select proverq.wake_due(), (select count(*) from proverq.alerts)')" '1|0'
 sql -c "select proverq_private.circuit_refused(1, 2, 'device_memory', 'the key needs 9 GB')" >/dev/null
 quiet 'one refuses the circuit, another takes it'
 sql -c "select proverq_private.circuit_refused(2, 2, 'device_memory', 'the key needs 9 GB')" >/dev/null
@@ -181,7 +185,7 @@ admin() {
         -U postgres -d proverq "$@"
 }
 limit old_snapshot "after = '0.1 s'"
-(PGAPPNAME=theirs admin -c 'begin isolation level repeatable read; select 1; select pg_sleep(4); commit' >/dev/null) &
+(PGAPPNAME=theirs admin -c 'begin isolation level repeatable read; select 1; select pg_sleep(60); commit' >/dev/null 2>&1) &
 for _ in {1..50}; do
     [ "$(sql -c "select count(*) from pg_stat_activity where application_name = 'theirs'
         and backend_xmin is not null")" = 1 ] && break
@@ -197,5 +201,6 @@ limit old_snapshot 'above = 1000000'
 admin -c 'grant pg_read_all_stats to proverq'
 raised 'as a member of pg_read_all_stats it sees it' old_snapshot 'session [0-9]+ of postgres \(theirs, active\) keeps'
 admin -c 'revoke pg_read_all_stats from proverq'
+admin -c "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'theirs'" >/dev/null
 wait $!
 limit old_snapshot "after = '30 min'"
