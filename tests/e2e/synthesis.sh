@@ -157,7 +157,7 @@ export_named() {
     local wat
     wat=$(<"$root/tests/e2e/calculators/hostile.wat")
     wat=${wat/'(export "init")'/"(export \"init\") (export \"$1\")"}
-    printf '%s\n' "${wat/BODY/(nop)}" >"$work/other.wat"
+    printf '%s\n' "${wat//BODY/(nop)}" >"$work/other.wat"
     wat2wasm "$work/other.wat" -o "$work/other.wasm"
 }
 

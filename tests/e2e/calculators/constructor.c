@@ -18,7 +18,21 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { FILES, ENVIRONMENT, DESCRIPTORS, CONNECT, EXEC, FORK, KILL, PTRACE, READ_MEMORY, PRLIMIT, SHARE, DUMPABLE, LIE };
+enum {
+    FILES,
+    ENVIRONMENT,
+    DESCRIPTORS,
+    CONNECT,
+    EXEC,
+    FORK,
+    KILL,
+    PTRACE,
+    READ_MEMORY,
+    PRLIMIT,
+    SHARE,
+    DUMPABLE,
+    LIE
+};
 
 extern char **environ;
 
@@ -32,7 +46,8 @@ static void try_file(const char *path, int flags) {
 }
 
 static void try_files(void) {
-    static const char *const of_prover[] = {"environ", "mem", "maps", "fd/0", "cmdline", "root/etc/passwd"};
+    static const char *const of_prover[] = {"environ", "mem",     "maps",
+                                            "fd/0",    "cmdline", "root/etc/passwd"};
     char path[100];
     for (size_t i = 0; i < sizeof of_prover / sizeof *of_prover; i++) {
         snprintf(path, sizeof path, "/proc/%d/%s", PROVER, of_prover[i]);
