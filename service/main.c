@@ -13,6 +13,7 @@
  * Beside them is gpu/, the prover library, which knows nothing of service/.
  */
 #include "service/calculator/calculator_process.h"
+#include "service/calculator/tool_process.h"
 #include "service/commands/circuit.h"
 #include "service/commands/files.h"
 #include "service/commands/migrate.h"
@@ -111,6 +112,7 @@ int main(int argc, char **argv) {
     struct error error = {.code = ERR_NONE};
     int status = EXIT_OK;
     if (argc == 2 && strcmp(argv[1], CALCULATOR_COMMAND) == 0) return calculator_process_main();
+    if (argc > 3 && strcmp(argv[1], TOOL_COMMAND) == 0) return tool_process_main(argv + 2);
     if (argc == 4 && strcmp(argv[1], PROBE_COMMAND) == 0)
         return probe_process_main(argv[2], argv[3]);
     (void)signal(SIGPIPE, SIG_IGN); /* a write that fails says so where it is made */

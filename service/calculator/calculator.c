@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -25,6 +26,7 @@ enum {
     KEEPER_MS = 5000,
     START_MS = 60000, /* loading a large object from a cold disk */
     FDS_FREE_FROM = 20,
+    THREADS_MAX = 64, /* of a program; circom's C++ makes at most 32 */
 };
 
 static const int64_t no_deadline = INT64_MAX;
@@ -579,31 +581,45 @@ fail:
     return rc;
 }
 
+/* The threads of a program: its task folder has a link for each, and two. */
+static unsigned count_threads(pid_t pid) {
+    char path[64];
+    struct stat status;
+    (void)snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    return stat(path, &status) == 0 && status.st_nlink > 2 ? (unsigned)status.st_nlink - 2 : 0;
+}
+
+/* Whether a program that is still at work may go on. */
+static enum err check_program(const struct talk *talk, struct error *error) {
+    struct pollfd cancel = {talk->cancel_fd, POLLIN, 0};
+    if (monotonic_ms() >= talk->deadline_ms) return too_slow(talk, error);
+    if (poll(&cancel, 1, 0) > 0)
+        return error_set(error, ERR_LOST_LEASE, "the witness is not wanted any more");
+    if (count_threads(talk->process->pid) > THREADS_MAX)
+        return error_set(error, ERR_CALCULATOR,
+                         "the witness calculator was ended: it made more than %d threads",
+                         THREADS_MAX);
+    return ERR_NONE;
+}
+
 /* A program's end is the end of its stream; 0 is success. */
 static enum err wait_for_program(const struct talk *talk, struct error *error) {
+    const struct timespec tick = {0, 2000000};
     struct process *process = talk->process;
-    int status;
+    siginfo_t info = {.si_pid = 0};
     char byte;
     enum err rc;
     TRY(wait_for(talk, POLLIN, error)); /* its end of the socket is closed when it is executed */
     if (recv(process->socket, &byte, 1, MSG_DONTWAIT) > 0)
         TRY(error_set(error, ERR_CALCULATOR, "the witness calculator's answer is nonsense"));
-    for (pid_t pid = 0; pid == 0;) {
-        struct timespec tick = {0, 2000000};
-        struct pollfd cancel = {talk->cancel_fd, POLLIN, 0};
-        siginfo_t info = {.si_pid = 0};
+    for (;;) {
         if (waitid(P_PID, (id_t)process->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0)
             TRY(error_set(error, ERR_INTERNAL, "waitid failed"));
-        if ((pid = info.si_pid) != 0) break;
-        if (monotonic_ms() >= talk->deadline_ms) TRY(too_slow(talk, error));
-        if (poll(&cancel, 1, 0) > 0)
-            TRY(error_set(error, ERR_LOST_LEASE, "the witness is not wanted any more"));
+        if (info.si_pid != 0) break;
+        TRY(check_program(talk, error));
         (void)nanosleep(&tick, NULL);
     }
-    siginfo_t info = {.si_pid = 0};
-    (void)waitid(P_PID, (id_t)process->pid, &info, WEXITED | WNOHANG | WNOWAIT);
-    status = info.si_code == CLD_EXITED ? info.si_status : -1;
-    if (status != 0) rc = ended(process, error);
+    if (info.si_code != CLD_EXITED || info.si_status != 0) rc = ended(process, error);
 fail:
     return rc;
 }

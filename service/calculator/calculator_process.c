@@ -15,7 +15,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { INPUTS_MOST = 1 << 30, PROGRAM_INPUT_FD = 6, PROGRAM_OUTPUT_FD = 7 };
+enum {
+    INPUTS_MOST = 1 << 30,
+    PROGRAM_INPUT_FD = 6,
+    PROGRAM_OUTPUT_FD = 7,
+    LOG_BYTES_MOST = 1 << 20, /* of what a calculator in WebAssembly prints */
+};
 
 bool calculator_read(int fd, void *bytes, size_t n) {
     for (size_t done = 0; done < n;) {
@@ -94,15 +99,27 @@ static int serve(uint8_t *shared, size_t shared_bytes) {
 
 /* --- a calculator in WebAssembly --- */
 
+/* Shut in before it is loaded: a constructor of the object, which may have been made by anybody, has
+ * the run of the process from then on. What it says afterwards, it says for itself. */
+static enum err load(struct error *error) {
+    char object[32];
+    enum err rc;
+    (void)snprintf(object, sizeof object, "/proc/self/fd/%d", CALCULATOR_OBJECT_FD);
+    (void)close(CALCULATOR_WITNESS_FD);
+    TRY(sandbox_enter_loader(object, LOG_BYTES_MOST, error));
+    TRY(wasm_load(object, error));
+    (void)close(CALCULATOR_OBJECT_FD);
+    TRY(sandbox_enter(error));
+fail:
+    return rc;
+}
+
 static int run_wasm(const struct calculator_start *start) {
     struct calculator_reply reply = {.bytes = 0};
     uint8_t *shared = mmap(NULL, start->witness_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
                            CALCULATOR_WITNESS_FD, 0);
     enum err rc = shared == MAP_FAILED ? error_set(&reply.error, ERR_HOST_MEMORY, "out of memory")
-                                       : wasm_load(CALCULATOR_OBJECT_FD, &reply.error);
-    (void)close(CALCULATOR_WITNESS_FD);
-    (void)close(CALCULATOR_OBJECT_FD);
-    if (rc == ERR_NONE) rc = sandbox_enter(&reply.error);
+                                       : load(&reply.error);
     if (!calculator_write(CALCULATOR_SOCKET_FD, &reply, sizeof reply) || rc != ERR_NONE)
         return EXIT_FAILURE;
     return serve(shared, start->witness_bytes);
@@ -195,7 +212,8 @@ static enum err become(const struct calculator_start *start, struct error *error
     (void)close(CALCULATOR_SOCKET_FD);
     (void)close(CALCULATOR_WITNESS_FD);
     (void)close(CALCULATOR_OBJECT_FD);
-    TRY(sandbox_enter_program(start->data, start->memory_bytes, start->witness_bytes, error));
+    TRY(sandbox_enter_program(program, start->data, start->memory_bytes, start->witness_bytes,
+                              error));
     (void)syscall(SYS_execveat, program, "", arguments, environment, AT_EMPTY_PATH);
     rc = error_set(error, ERR_CALCULATOR, "the program cannot be executed: %s", strerror(errno));
 fail:

@@ -1,4 +1,5 @@
 #include "service/calculator/calculator_wasm.h"
+#include "service/calculator/sort.h"
 
 #include <dlfcn.h>
 #include <setjmp.h>
@@ -272,9 +273,7 @@ static enum err catch_faults(struct error *error) {
     return ERR_NONE;
 }
 
-enum err wasm_load(int fd, struct error *error) {
-    char path[64];
-    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+enum err wasm_load(const char *path, struct error *error) {
     void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!object)
         return error_set(error, ERR_FORMAT, "the compiled calculator cannot be loaded: %.300s",
@@ -404,7 +403,7 @@ static bool read_table(const uint8_t *table, size_t entry_bytes) {
         self.inputs[n++] = (struct wasm_input){read_u64(entry), read_u32(entry + 8),
                                                entry_bytes == 16 ? read_u32(entry + 12) : 0};
     }
-    qsort(self.inputs, n, sizeof *self.inputs, by_position);
+    sort(self.inputs, n, sizeof *self.inputs, by_position);
     for (size_t i = 0; i < n; i++) {
         struct wasm_input *input = &self.inputs[i];
         uint64_t end =
@@ -789,7 +788,7 @@ static enum err set_all_1(const struct inputs *inputs, struct place *places, str
     enum err rc;
     TRY(take_scratch(error));
     TRY(find_places(inputs, places, error));
-    qsort(places, n, sizeof *places, by_offset);
+    sort(places, n, sizeof *places, by_offset);
     TRY(check_overlaps(places, n, error));
     if (!found) {
         end_instance();

@@ -23,9 +23,9 @@ struct wasm_facts {
     uint32_t n_inputs; /* values of all input signals together */
 };
 
-/* Loads the object behind the descriptor, which is not closed. ERR_FORMAT: it is none of ours. No
- * code of the calculator runs yet. */
-MUST_USE enum err wasm_load(int fd, struct error *error);
+/* Loads the object, whose constructors run: whoever calls it is in a sandbox already. ERR_FORMAT: it
+ * is none of ours. */
+MUST_USE enum err wasm_load(const char *path, struct error *error);
 
 /* Runs it as far as it takes to know these. ERR_CALCULATOR, ERR_UNSUPPORTED. */
 MUST_USE enum err wasm_facts(struct wasm_facts *out, struct error *error);

@@ -1,37 +1,50 @@
 #include "service/calculator/translate.h"
+#include "gpu/monotonic.h"
+#include "service/calculator/tool_process.h"
+#include "service/calculator/wasm_module.h"
 #include "service/common/embedded.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-extern char **environ;
-
-enum { COMPILER_WORDS = 16, SAID_BYTES = 320 };
+enum { COMPILER_WORDS = 16, SAID_BYTES = 320, TOOL_WORDS = 48, TOOL_SECONDS = 3600 };
 
 static const char packages[] = "on Debian and Ubuntu: apt-get install wabt gcc libc6-dev";
 
 /* --- running programs --- */
 
-static bool is_program(const char *name) {
-    char path[PATH_MAX];
+static const char *search_path(void) {
     const char *folders = getenv("PATH");
-    if (strchr(name, '/')) return access(name, X_OK) == 0;
-    for (const char *at = folders ? folders : "/usr/bin:/bin"; at;) {
+    return folders ? folders : "/usr/bin:/bin";
+}
+
+/* The path of the program that a shell would run. */
+static bool find_program(const char *name, char path[PATH_MAX]) {
+    (void)snprintf(path, PATH_MAX, "%s", name);
+    if (strchr(name, '/')) return access(path, X_OK) == 0;
+    for (const char *at = search_path(); at;) {
         const char *colon = strchr(at, ':');
         int n = colon ? (int)(colon - at) : (int)strlen(at);
-        (void)snprintf(path, sizeof path, "%.*s/%s", n, at, name);
+        (void)snprintf(path, PATH_MAX, "%.*s/%s", n, at, name);
         if (access(path, X_OK) == 0) return true;
         at = colon ? colon + 1 : NULL;
     }
     return false;
+}
+
+static bool is_program(const char *name) {
+    char path[PATH_MAX];
+    return find_program(name, path);
 }
 
 /* The first line with "error" in it, else the first: what a person wants to see of a log. */
@@ -48,25 +61,75 @@ static void quote_log(const char *path, char *out, size_t size) {
     if (file) (void)fclose(file);
 }
 
-static enum err spawn(const char *const *words, const char *folder, const char *log, int *status,
-                      struct error *error) {
-    posix_spawn_file_actions_t actions;
-    pid_t pid = 0;
-    int failed = posix_spawn_file_actions_init(&actions);
-    if (failed) return error_set(error, ERR_HOST_MEMORY, "out of memory");
-    failed = posix_spawn_file_actions_addchdir_np(&actions, folder);
-    if (!failed) failed = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+static int add_actions(posix_spawn_file_actions_t *actions, const char *folder, const char *log) {
+    int failed = posix_spawn_file_actions_addchdir_np(actions, folder);
+    if (!failed) failed = posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0);
     if (!failed)
         failed =
-            posix_spawn_file_actions_addopen(&actions, 1, log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    if (!failed) failed = posix_spawn_file_actions_adddup2(&actions, 1, 2);
-    char **arguments = (char **)(uintptr_t)words; /* they are only read */
-    if (!failed) failed = posix_spawnp(&pid, words[0], &actions, NULL, arguments, environ);
+            posix_spawn_file_actions_addopen(actions, 1, log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (!failed) failed = posix_spawn_file_actions_adddup2(actions, 1, 2);
+    return failed;
+}
+
+/* A process group of its own: what the tool leaves behind ends with it. */
+static int spawn_self(char **arguments, char **environment, const char *folder, const char *log,
+                      pid_t *pid) {
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    int failed = posix_spawn_file_actions_init(&actions);
+    if (failed) return failed;
+    failed = posix_spawnattr_init(&attributes);
+    if (!failed) {
+        failed = add_actions(&actions, folder, log);
+        if (!failed) failed = posix_spawnattr_setpgroup(&attributes, 0);
+        if (!failed) failed = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+        if (!failed)
+            failed =
+                posix_spawn(pid, "/proc/self/exe", &actions, &attributes, arguments, environment);
+        (void)posix_spawnattr_destroy(&attributes);
+    }
     (void)posix_spawn_file_actions_destroy(&actions);
-    if (failed)
-        return error_set(error, ERR_ABSENT, "%s cannot be run: %s", words[0], strerror(failed));
-    while (waitpid(pid, status, 0) < 0)
-        if (errno != EINTR) return error_set(error, ERR_INTERNAL, "waitpid failed");
+    return failed;
+}
+
+/* Starts the tool in a process that shuts itself in (tool_process.h). */
+static enum err spawn(const char *const *words, const char *folder, const char *log, pid_t *pid,
+                      struct error *error) {
+    char program[PATH_MAX], path[2 * PATH_MAX], scratch[PATH_MAX];
+    const char *arguments[TOOL_WORDS] = {"proverq", TOOL_COMMAND, program};
+    char language[] = "LANG=C", *const environment[] = {path, scratch, language, NULL};
+    size_t n = 3;
+    if (!find_program(words[0], program))
+        return error_set(error, ERR_ABSENT, "%s cannot be run: %s", words[0], strerror(errno));
+    for (size_t i = 0; words[i] && n + 1 < TOOL_WORDS; i++)
+        arguments[n++] = words[i];
+    arguments[n] = NULL;
+    (void)snprintf(path, sizeof path, "PATH=%s", search_path());
+    (void)snprintf(scratch, sizeof scratch, "TMPDIR=%s", folder);
+    int failed = spawn_self((char **)(uintptr_t)arguments, (char **)(uintptr_t)environment, folder,
+                            log, pid); /* they are only read */
+    if (!failed) return ERR_NONE;
+    return error_set(error, ERR_ABSENT, "%s cannot be run: %s", words[0], strerror(failed));
+}
+
+/* Waits for the end of the tool, and ends what is left of its process group. */
+static enum err wait_for(pid_t pid, const char *name, int *status, struct error *error) {
+    const struct timespec tick = {0, 10000000};
+    int64_t deadline_ms = monotonic_ms() + INT64_C(1000) * TOOL_SECONDS;
+    bool is_late = false;
+    for (pid_t ended = 0; ended != pid;) {
+        ended = waitpid(pid, status, is_late ? 0 : WNOHANG);
+        if (ended < 0 && errno != EINTR)
+            return error_set(error, ERR_INTERNAL, "waitpid failed: %s", strerror(errno));
+        if (ended == pid) break;
+        is_late = monotonic_ms() >= deadline_ms;
+        if (is_late) (void)kill(-pid, SIGKILL);
+        (void)nanosleep(&tick, NULL);
+    }
+    (void)kill(-pid, SIGKILL);
+    if (is_late)
+        return error_set(error, ERR_CALCULATOR, "%s was ended: it took more than %d s", name,
+                         TOOL_SECONDS);
     return ERR_NONE;
 }
 
@@ -77,14 +140,21 @@ static enum err join(char **out, const char *folder, const char *name, struct er
 }
 
 /* Runs a program in the folder, where what it prints goes to `log`. *status: its exit status; said: the
- * line of the log to quote. */
+ * line of the log to quote. ERR_UNSUPPORTED: this host cannot shut it in. */
 static enum err run(const char *const *words, const char *folder, const char *log, int *status,
                     char said[SAID_BYTES], struct error *error) {
     char *path = NULL;
+    pid_t pid = 0;
     enum err rc;
     TRY(join(&path, folder, log, error));
-    TRY(spawn(words, folder, log, status, error));
+    TRY(spawn(words, folder, log, &pid, error));
+    TRY(wait_for(pid, words[0], status, error));
     quote_log(path, said, SAID_BYTES);
+    if (WIFSIGNALED(*status))
+        TRY(error_set(error, ERR_CALCULATOR, "%s was ended (%s); it has 8 GiB and 30 minutes",
+                      words[0], strsignal(WTERMSIG(*status))));
+    if (WEXITSTATUS(*status) == TOOL_NOT_STARTED)
+        TRY(error_set(error, ERR_UNSUPPORTED, "%s was not started: %s", words[0], said));
 fail:
     free(path);
     return rc;
@@ -142,13 +212,17 @@ fail:
 }
 
 static enum err run_wasm2c(const char *wasm, const char *folder, struct error *error) {
-    const char *const words[] = {"wasm2c", "-n", "calculator", wasm, "-o", "calculator.c", NULL};
-    char said[SAID_BYTES];
+    const char *const words[] = {"wasm2c", "-n",           "calculator", "module.wasm",
+                                 "-o",     "calculator.c", NULL};
+    char said[SAID_BYTES], *copy = NULL;
     int status = 0;
     enum err rc;
+    TRY(join(&copy, folder, "module.wasm", error));
+    TRY(wasm_module_copy(wasm, copy, error));
     TRY(run(words, folder, "wasm2c.log", &status, said, error));
     if (status != 0) TRY(error_set(error, ERR_FORMAT, "%s cannot be translated: %s", wasm, said));
 fail:
+    free(copy);
     return rc;
 }
 
@@ -235,16 +309,13 @@ fail:
 }
 
 enum err translate_wasm(const char *wasm, const char *folder, char **object, struct error *error) {
-    char *path = realpath(wasm, NULL);
     struct version version;
     enum err rc;
     *object = NULL;
-    if (!path) TRY(error_set(error, ERR_IO, "%s: %s", wasm, strerror(errno)));
     TRY(read_version(folder, &version, error));
-    TRY(run_wasm2c(path, folder, error));
+    TRY(run_wasm2c(wasm, folder, error));
     TRY(compile(folder, &version, error));
     TRY(join(object, folder, "calculator.so", error));
 fail:
-    free(path);
     return rc;
 }

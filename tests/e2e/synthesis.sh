@@ -152,6 +152,15 @@ print(json.dumps({k: each(v, forms[sys.argv[2]]) for k, v in d.items()}))'
     is "and publics there are" t "$([ -n "$want" ] && echo t)"
 }
 
+# export_named NAME: makes other.wasm, a calculator whose function "init" is exported by this name as well.
+export_named() {
+    local wat
+    wat=$(<"$root/tests/e2e/calculators/hostile.wat")
+    wat=${wat/'(export "init")'/"(export \"init\") (export \"$1\")"}
+    printf '%s\n' "${wat//BODY/(nop)}" >"$work/other.wat"
+    wat2wasm "$work/other.wat" -o "$work/other.wasm"
+}
+
 # What circuit add refuses: files that do not belong together.
 mismatches() {
     echo "-- mismatches"
@@ -173,6 +182,10 @@ mismatches() {
     sed 's/(memory /(memory $second 1) &/; s/BODY/(nop)/' "$root/tests/e2e/calculators/hostile.wat" >"$work/other.wat"
     wat2wasm --enable-all "$work/other.wat" -o "$work/other.wasm"
     refused "two memories" 'cannot be translated|it trapped' "$proverq" circuit add bad "$own/factor/factor.zkey" --wasm "$work/other.wasm"
+    export_named '*/ __attribute__((constructor)) void f(void) { __builtin_trap(); } /*'
+    refused "an export whose name is C" 'other.wasm cannot be translated: the name ".*constructor' "$proverq" circuit add bad "$own/factor/factor.zkey" --wasm "$work/other.wasm"
+    export_named '*/\0a#include \22/etc/passwd\22\0a/*'
+    refused "an export whose name includes a file" 'the name ".*\\x0a#include' "$proverq" circuit add bad "$own/factor/factor.zkey" --wasm "$work/other.wasm"
     refused "no compiler" 'no C compiler .*apt-get install' env CC=/nonexistent "$proverq" circuit add bad "$own/factor/factor.zkey" --wasm "$own/factor/factor.wasm"
     refused "no wasm2c" 'wasm2c is not there.*wabt' env PATH=/nonexistent "$proverq" circuit add bad "$own/factor/factor.zkey" --wasm "$own/factor/factor.wasm"
     refused "a program and a .wasm" 'not both' "$proverq" circuit add bad "$own/factor/factor.zkey" --wasm a --calculator b
@@ -223,7 +236,7 @@ hostile_program() {
 
 hostile() {
     echo "-- hostile"
-    local job before calculators
+    local job before calculators attack
     before=$(sql -c "select count(*) from proverq_private.prover")
     begin_finalizer
     begin_prover prover --synthesis-timeout 3s --synthesis-memory 300M
@@ -255,6 +268,10 @@ hostile() {
     hostile_program FORK 'system call that calculators may not make'
     hostile_program EXEC 'system call that calculators may not make'
     hostile_program KILL 'system call that calculators may not make'
+    for attack in PRLIMIT SETOWN SETSIG NOTIFY; do
+        hostile_program "$attack" 'system call that calculators may not make'
+    done
+    hostile_program THREADS 'more than 64 threads'
     hostile_program LOOP 'took more than 3000 ms'
     hostile_program EAT 'status 5: no memory'
     hostile_program CRASH 'crashed .*: an assertion of the program'

@@ -10,11 +10,30 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { READ_FILE = 1, WRITE_FILE, SOCKET, FORK, EXEC, LOOP, EAT, CRASH, NOTHING, KILL };
+enum {
+    READ_FILE = 1,
+    WRITE_FILE,
+    SOCKET,
+    FORK,
+    EXEC,
+    LOOP,
+    EAT,
+    CRASH,
+    NOTHING,
+    KILL,
+    THREADS,
+    PRLIMIT,
+    SETOWN,
+    SETSIG,
+    NOTIFY
+};
 
 static char bytes[1 << 20];
 
@@ -32,6 +51,29 @@ static size_t read_file(const char *path) {
 
 static void *thread_main(void *arg) {
     return arg;
+}
+
+static void *wait_forever(void *arg) {
+    for (;;)
+        nanosleep(&(struct timespec){1, 0}, NULL);
+    return arg;
+}
+
+/* Threads with small stacks, which hardly count as memory. */
+static void make_threads(void) {
+    pthread_attr_t attributes;
+    pthread_t thread;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 16384);
+    for (size_t i = 0; i < 10000; i++)
+        if (pthread_create(&thread, &attributes, wait_forever, NULL) != 0) exit(9);
+}
+
+/* Another process's limits (of none that exists), at an address whose lower half is zero, as if it were NULL. */
+static void limit_others(void) {
+    struct rlimit *none = mmap((void *)0x100000000, 4096, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    syscall(SYS_prlimit64, 4194303, RLIMIT_NOFILE, none, NULL);
 }
 
 static void misbehave(void) {
@@ -73,7 +115,22 @@ static void misbehave(void) {
     case NOTHING:
         exit(0);
     case KILL:
-        kill(getppid(), 9);
+        kill(1000000, 9);
+        break;
+    case THREADS:
+        make_threads();
+        break;
+    case PRLIMIT:
+        limit_others();
+        break;
+    case SETOWN:
+        fcntl(1, F_SETOWN, 1000000);
+        break;
+    case SETSIG:
+        fcntl(1, F_SETSIG, SIGKILL);
+        break;
+    case NOTIFY:
+        fcntl(1, F_NOTIFY, DN_MODIFY);
         break;
     default:
         break;

@@ -2,6 +2,7 @@
  * Those that do not mean well are in tests/e2e/synthesis.sh. */
 #include "service/calculator/calculator.h"
 #include "service/calculator/sym.h"
+#include "service/calculator/tool_process.h"
 #include "service/calculator/translate.h"
 #include "tests/gpu/suite.h"
 
@@ -254,6 +255,7 @@ END_TEST
 
 int main(int argc, char **argv) {
     if (argc == 2 && strcmp(argv[1], CALCULATOR_COMMAND) == 0) return calculator_process_main();
+    if (argc > 3 && strcmp(argv[1], TOOL_COMMAND) == 0) return tool_process_main(argv + 2);
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     puts("left out: a sanitizer reserves more memory than a calculator process may have");
     return 0;
