@@ -1,6 +1,5 @@
 #include "service/commands/files.h"
 
-#include "gpu/atomic_file.h"
 #include "gpu/keycheck.h"
 #include "gpu/mapped_file.h"
 #include "gpu/monotonic.h"
@@ -8,60 +7,11 @@
 #include "gpu/setup.h"
 #include "gpu/verify.h"
 #include "gpu/wtns.h"
+#include "service/commands/output.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-/* --- output --- */
-
-struct output {
-    const char *path;
-    const void *bytes;
-    size_t size;
-    struct atomic_file *file; /* NULL for what is no regular file: a device, a pipe, a link */
-};
-
-/* A link is followed by writing to it, not replaced: /dev/stdout is one. */
-static bool is_special(const char *path) {
-    struct stat st;
-    return lstat(path, &st) == 0 && !S_ISREG(st.st_mode);
-}
-
-static enum err write_special(const struct output *out, struct error *error) {
-    const char *at = out->bytes;
-    size_t left = out->size;
-    int fd = open(out->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    while (fd >= 0 && left > 0) {
-        ssize_t n = write(fd, at, left);
-        if (n < 0 && errno != EINTR) break;
-        if (n > 0) at += n, left -= (size_t)n;
-    }
-    int cause = errno;
-    if (fd >= 0 && close(fd) != 0 && left == 0) left = 1, cause = errno;
-    if (fd >= 0 && left == 0) return ERR_NONE;
-    return error_set(error, ERR_IO, "%s: cannot write: %s", out->path, strerror(cause));
-}
-
-/* Everything is on disk under temporary names before the first file is put in place. */
-static enum err write_all(struct output *outputs, size_t n, struct error *error) {
-    enum err rc = ERR_NONE;
-    for (size_t i = 0; i < n; i++) {
-        if (is_special(outputs[i].path)) continue;
-        TRY(atomic_file_create(outputs[i].path, 0666, &outputs[i].file, error));
-        TRY(atomic_file_write(outputs[i].file, outputs[i].bytes, outputs[i].size, error));
-    }
-    for (size_t i = 0; i < n; i++)
-        TRY(outputs[i].file ? atomic_file_commit(outputs[i].file, error)
-                            : write_special(&outputs[i], error));
-fail:
-    for (size_t i = 0; i < n; i++)
-        atomic_file_close(outputs[i].file);
-    return rc;
-}
 
 static enum err print_text(const char *text, struct error *error) {
     if (fputs(text, stdout) != EOF && fflush(stdout) == 0) return ERR_NONE;
@@ -184,7 +134,7 @@ static enum err write_proof(const struct options *options, const struct proving 
         outputs[n++] = (struct output){
             .path = options->compressed, .bytes = compressed, .size = sizeof compressed};
     }
-    rc = write_all(outputs, n, error);
+    rc = output_write(outputs, n, error);
 fail:
     for (size_t i = 0; i < 3; i++)
         free(texts[i]);
@@ -210,7 +160,10 @@ enum err files_prove(const struct options *options, struct error *error) {
     struct zkey *zkey = NULL;
     struct wtns *wtns = NULL;
     struct proving p = {0};
+    const char *const outputs[] = {options->arguments[2], options->arguments[3], options->calldata,
+                                   options->compressed};
     enum err rc;
+    TRY(output_check(options->arguments, 2, outputs, sizeof outputs / sizeof *outputs, error));
     TRY(zkey_open(options->arguments[0], &zkey, error));
     TRY(check_request(options, zkey, error));
     TRY(wtns_open(options->arguments[1], &wtns, error));
@@ -277,7 +230,9 @@ enum err files_vkey(const struct options *options, struct error *error) {
     struct zkey *zkey = NULL;
     struct vkey *vkey = NULL;
     char *json = NULL;
+    const char *const output = "/dev/stdout";
     enum err rc;
+    TRY(output_check(options->arguments, 1, &output, 1, error));
     TRY(zkey_open(options->arguments[0], &zkey, error));
     warn_of_key(options->arguments[0], zkey);
     TRY(vkey_from_zkey(zkey, &vkey, error));
@@ -296,19 +251,23 @@ fail:
 }
 
 enum err files_setup(const struct options *options, struct error *error) {
+    const char *const *path = options->arguments;
     struct r1cs *r1cs = NULL;
+    char *target = NULL;
     enum err rc;
-    if (is_special(options->arguments[1]))
-        return error_set(error, ERR_IO, "%s: not a regular file", options->arguments[1]);
-    TRY(r1cs_open(options->arguments[0], &r1cs, error));
-    TRY(setup_write(r1cs, options->arguments[1], error));
+    TRY(output_check(path, 1, path + 1, 1, error));
+    TRY(output_target(path[1], &target, error));
+    if (!target) TRY(error_set(error, ERR_IO, "%s: not a regular file", path[1]));
+    TRY(r1cs_open(path[0], &r1cs, error));
+    TRY(setup_write(r1cs, target, error));
     char line[sizeof error->text];
     (void)snprintf(line, sizeof line,
                    "%s: INSECURE development key for %u constraints on %s; never verify with it "
                    "what matters\n",
-                   options->arguments[1], r1cs->n_constraints, r1cs->curve->name);
+                   path[1], r1cs->n_constraints, r1cs->curve->name);
     rc = print_text(line, error);
 fail:
     r1cs_close(r1cs);
+    free(target);
     return rc;
 }
