@@ -47,7 +47,8 @@ struct proving {
     struct prove_span spans[PROVE_STEP_COUNT];
     size_t n_spans;
     int64_t load_ns, prove_ns;
-    char device[200]; /* name and description */
+    char device[200];         /* name and description */
+    struct error passed_over; /* why it is not the first choice of "auto"; or without a text */
 };
 
 static enum err prove_on(const char *spec, unsigned threads, struct proving *p,
@@ -58,10 +59,9 @@ static enum err prove_on(const char *spec, unsigned threads, struct proving *p,
     const struct scalar *values = p->wtns->values;
     int64_t start = monotonic_ns();
     enum err rc;
-    TRY(device_open(spec, threads, &device, error));
+    TRY(device_open_for(spec, threads, p->zkey, &device, &key, &p->passed_over, error));
     (void)snprintf(p->device, sizeof p->device, "%s (%s)", device_name(device),
                    device_description(device));
-    TRY(key_load(device, p->zkey, &key, error));
     p->load_ns = monotonic_ns() - start;
     start = monotonic_ns();
     TRY(prove_start(key, &values, 1, &pending, error));
@@ -102,6 +102,8 @@ static void say_times(const struct options *options, const struct proving *p) {
     (void)fprintf(stderr, "proverq: proved on %s in %.1f ms\n", p->device,
                   (double)p->prove_ns / 1e6);
     if (!options->verbose) return;
+    if (*p->passed_over.text)
+        (void)fprintf(stderr, "  auto fell back to the CPU: %s\n", p->passed_over.text);
     (void)fprintf(stderr, "  %-10s %10.2f ms  the device is opened and gets the key\n", "load",
                   (double)p->load_ns / 1e6);
     for (size_t i = 0; i < p->n_spans; i++)
