@@ -81,7 +81,7 @@ static enum err check(const struct proving *p, struct error *error) {
 static enum err blame(const struct options *options, struct proving *p, struct error *error) {
     bool forgeable;
     enum err rc = keycheck(p->zkey, &forgeable, error);
-    if (rc) return error_prefix(error, "%s", options->arguments[0]);
+    if (rc) return rc;
     char device[sizeof p->device];
     memcpy(device, p->device, sizeof device);
     if (strncmp(device, "cpu", 3) != 0) {
@@ -169,7 +169,10 @@ enum err files_prove(const struct options *options, struct error *error) {
     TRY(zkey_open(options->arguments[0], &zkey, error));
     TRY(check_request(options, zkey, error));
     TRY(wtns_open(options->arguments[1], &wtns, error));
-    TRY(wtns_matches(wtns, zkey, error));
+    if ((rc = wtns_matches(wtns, zkey, error))) {
+        error_prefix(error, "%s and %s", options->arguments[1], options->arguments[0]);
+        goto fail;
+    }
     warn_of_key(options->arguments[0], zkey);
     p.zkey = zkey;
     p.wtns = wtns;
@@ -177,6 +180,7 @@ enum err files_prove(const struct options *options, struct error *error) {
     TRY(prove_on(options->devices.item[0], options->threads, &p, error));
     rc = check(&p, error);
     if (rc == ERR_INVALID_PROOF) rc = blame(options, &p, error);
+    if (rc == ERR_KEY) error_prefix(error, "%s", options->arguments[0]);
     if (rc) goto fail;
     TRY(write_proof(options, &p, error));
     say_times(options, &p);
@@ -189,20 +193,31 @@ fail:
 
 /* --- verify --- */
 
-static enum err verify_files(struct mapped_file *const files[3], struct error *error) {
+/* The argument that an error of verify() is about: the key, the public values or the proof. */
+static size_t blamed_argument(enum err code) {
+    return code == ERR_KEY ? 0 : code == ERR_INPUT ? 1 : 2;
+}
+
+static enum err verify_files(const char *const *paths, struct mapped_file *const files[3],
+                             struct error *error) {
     struct vkey *vkey = NULL;
     struct scalar *publics = NULL;
     struct proof proof;
+    const char *path = paths[0];
     size_t n = 0;
     enum err rc;
     TRY(vkey_from_json((const char *)mapped_file_bytes(files[0]), mapped_file_size(files[0]), &vkey,
                        error));
+    path = paths[1];
     TRY(publics_from_json((const char *)mapped_file_bytes(files[1]), mapped_file_size(files[1]),
                           vkey->curve, &publics, &n, error));
+    path = paths[2];
     TRY(proof_from_json((const char *)mapped_file_bytes(files[2]), mapped_file_size(files[2]),
                         &proof, error));
     rc = verify(vkey, publics, n, &proof, error);
+    path = paths[blamed_argument(rc)];
 fail:
+    if (rc != ERR_NONE) error_prefix(error, "%s", path);
     free(publics);
     vkey_free(vkey);
     return rc;
@@ -214,7 +229,7 @@ enum err files_verify(const struct options *options, bool *printed, struct error
     *printed = false;
     for (size_t i = 0; i < 3; i++)
         TRY(mapped_file_read(options->arguments[i], &files[i], error));
-    rc = verify_files(files, error);
+    rc = verify_files(options->arguments, files, error);
     struct error print_error;
     char line[sizeof error->text + 16];
     (void)snprintf(line, sizeof line, rc ? "invalid: %s\n" : "valid\n", error->text);

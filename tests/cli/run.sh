@@ -187,6 +187,37 @@ invalid "a public value that is r" "$files/vkey.json" other.json proof.json
 status 1 "a missing proof is an error" "$proverq" verify "$files/vkey.json" public.json nowhere.json
 says "and named" err nowhere.json
 silent "but no verdict" out
+names() { # names NAME FILE VKEY PUBLIC PROOF: it is invalid, and the file that is at fault is named
+    invalid "$1" "${@:3}"
+    says "$1: names the file" out "invalid: $2: "
+}
+jq -c '.vk_alpha_1[0] = "1"' "$files/vkey.json" >other-key.json
+names "a verification key off its curve" other-key.json other-key.json public.json proof.json
+jq -c '.vk_alpha_1[0] = "x"' "$files/vkey.json" >other-key.json
+names "a verification key without numbers" other-key.json other-key.json public.json proof.json
+jq -c '.[0] = "x"' public.json >other.json
+names "a public value that is no number" other.json "$files/vkey.json" other.json proof.json
+jq -c '.[1:]' public.json >other.json
+names "missing public values" other.json "$files/vkey.json" other.json proof.json
+jq -c '.pi_a[0] = "1"' proof.json >other.json
+names "a proof off its curve" other.json "$files/vkey.json" public.json other.json
+cp "$files/merkle.zkey" bad.zkey
+alpha=$(($(LC_ALL=C grep -obUaP '\x02\x00\x00\x00.{8}\x20\x00\x00\x00' bad.zkey | head -n 1 | cut -d: -f1) + 12 + 4 + 32 + 4 + 32 + 12))
+printf '\x01\x02' | dd of=bad.zkey bs=1 seek=$alpha conv=notrunc status=none
+bad "a key whose alpha is off the curve" 1 'bad.zkey: ' "$proverq" prove bad.zkey "$files/witness.wtns"
+
+echo "what snarkjs takes"
+for curve in bn-128 BN128 bn254 alt-bn128 alt_bn128; do
+    jq -c --arg curve "$curve" '.curve = $curve' "$files/vkey.json" >other-key.json
+    status 0 "a key of $curve" "$proverq" verify other-key.json public.json proof.json
+    jq -c --arg curve "$curve" '.curve = $curve' proof.json >other.json
+    status 0 "a proof of $curve" "$proverq" verify "$files/vkey.json" public.json other.json
+done
+jq -c 'del(.protocol)' proof.json >other.json
+jq -c 'del(.protocol)' "$files/vkey.json" >other-key.json
+status 0 "a proof and a key that name no protocol" "$proverq" verify other-key.json public.json other.json
+jq -c '.protocol = "plonk"' proof.json >other.json
+invalid "a proof of another protocol" "$files/vkey.json" public.json other.json
 
 echo "keys that prove nothing"
 status 0 "setup" "$proverq" setup "$circuits/merkle/merkle.r1cs" made.zkey
