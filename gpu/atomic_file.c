@@ -84,10 +84,17 @@ fail:
     return rc;
 }
 
-enum err atomic_file_commit(struct atomic_file *file, struct error *error) {
+enum err atomic_file_sync(struct atomic_file *file, struct error *error) {
     enum err rc;
     TRY(flush(file, error));
     if (fsync(file->fd) != 0) return io_error(file, "sync", error);
+fail:
+    return rc;
+}
+
+enum err atomic_file_commit(struct atomic_file *file, struct error *error) {
+    enum err rc;
+    TRY(atomic_file_sync(file, error));
     if (rename(file->temporary, file->path) != 0) return io_error(file, "rename into place", error);
     file->is_created = false;
     return ERR_NONE;

@@ -16,7 +16,11 @@ MUST_USE enum err atomic_file_create(const char *path, mode_t mode, struct atomi
 MUST_USE enum err atomic_file_write(struct atomic_file *file, const void *bytes, size_t n,
                                     struct error *error);
 
-/* Puts the file in place, replacing an older one. */
+/* Brings all bytes to the disk, still under the temporary name: after it little but the loss of the
+ * folder can make atomic_file_commit fail. */
+MUST_USE enum err atomic_file_sync(struct atomic_file *file, struct error *error);
+
+/* Syncs the file and puts it in place, replacing an older one. */
 MUST_USE enum err atomic_file_commit(struct atomic_file *file, struct error *error);
 
 /* Ends it; nothing remains of a file that was not committed. NULL may be closed. */

@@ -1,5 +1,6 @@
 #include "gpu/curve.h"
 
+#include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
@@ -37,17 +38,28 @@ const struct curve_info *curve_info(enum curve_id id) {
     return &curve_infos[id];
 }
 
+/* The letters and digits of `name`: "alt-bn128" is "altbn128". */
+static void plain_name(const char *name, char *out, size_t size) {
+    size_t n = 0;
+    for (; *name != '\0' && n + 1 < size; name++)
+        if (isalnum((unsigned char)*name)) out[n++] = *name;
+    out[n] = '\0';
+}
+
 const struct curve_info *curve_by_name(const char *name) {
     static const struct {
         const char *name;
         enum curve_id id;
     } names[] = {
-        {"bn128", CURVE_BN254},         {"bn254", CURVE_BN254},
-        {"alt_bn128", CURVE_BN254},     {"bls12381", CURVE_BLS12_381},
-        {"bls12-381", CURVE_BLS12_381}, {"bls12_381", CURVE_BLS12_381},
+        {"bn128", CURVE_BN254},
+        {"bn254", CURVE_BN254},
+        {"altbn128", CURVE_BN254},
+        {"bls12381", CURVE_BLS12_381},
     };
+    char plain[16];
+    plain_name(name, plain, sizeof plain);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcasecmp(name, names[i].name) == 0) return &curve_infos[names[i].id];
+        if (strcasecmp(plain, names[i].name) == 0) return &curve_infos[names[i].id];
     return NULL;
 }
 

@@ -42,7 +42,8 @@ struct g2_point {
 extern const struct curve_info curve_infos[CURVE_COUNT];
 const struct curve_info *curve_info(enum curve_id id);
 
-/* The curve called `name` ("bn128", "bn254", "bls12381", "bls12-381"), or NULL. */
+/* The curve called `name`, or NULL: "bn128", "bn254", "alt_bn128" or "bls12381". As in snarkjs only
+ * letters and digits count, in either case: "BLS12-381" is one. */
 const struct curve_info *curve_by_name(const char *name);
 
 /* The curve whose scalar modulus is the `n` bytes at `r_le`, or NULL. */

@@ -36,6 +36,7 @@
     X(ERR_KEY, "key", CIRCUIT, false, "the proving or verification key is bad")                    \
     X(ERR_INVALID_PROOF, "invalid_proof", INPUT, false, "the proof does not verify")               \
     X(ERR_HOST_MEMORY, "host_memory", HOST, true, "the host is out of memory")                     \
+    X(ERR_DEVICE_UNSUPPORTED, "device_unsupported", HOST, true, "the device cannot take the key")  \
     X(ERR_DEVICE_MISSING, "device_missing", DEVICE, true, "the demanded device is not there")      \
     X(ERR_DEVICE_MEMORY, "device_memory", DEVICE, true, "the device is out of memory")             \
     X(ERR_DEVICE_FAULT, "device_fault", DEVICE, true, "the device computed wrongly or failed")     \

@@ -26,6 +26,14 @@ json_t *json_from_g2(const struct curve_info *curve, const struct g2_point *p) {
                      json_from_number(p->y[0], n), json_from_number(p->y[1], n), "1", "0");
 }
 
+enum err json_protocol(const json_t *json, const char *what, struct error *error) {
+    const json_t *protocol = json_object_get(json, "protocol");
+    const char *name = json_string_value(protocol);
+    if (protocol == NULL || (name != NULL && strcmp(name, "groth16") == 0)) return ERR_NONE;
+    return error_set(error, ERR_UNSUPPORTED, "%s: protocol \"%.20s\" is not groth16", what,
+                     name == NULL ? "(not a string)" : name);
+}
+
 static enum err check_shape(const json_t *json, size_t least, size_t most, const char *what,
                             struct error *error) {
     if (!json_is_array(json))

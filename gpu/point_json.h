@@ -14,6 +14,10 @@ json_t *json_from_number(const uint8_t *le, size_t n);
 json_t *json_from_g1(const struct curve_info *curve, const struct g1_point *p);
 json_t *json_from_g2(const struct curve_info *curve, const struct g2_point *p);
 
+/* ERR_UNSUPPORTED, beginning with `what`, when the object names a protocol other than groth16. As
+ * in snarkjs it may name none. */
+MUST_USE enum err json_protocol(const json_t *json, const char *what, struct error *error);
+
 /* Read JSON of json_load_exact. The third coordinate may be left out, else it is 1, or 0 for
  * infinity. ERR_INPUT, beginning with `what`: another shape, a coordinate >= q. Whether the point
  * is on the curve is not checked. */

@@ -102,10 +102,7 @@ static enum err read_curve(const json_t *json, struct proof *out, struct error *
 static enum err read_proof(const json_t *json, struct proof *out, struct error *error) {
     enum err rc;
     if (!json_is_object(json)) return error_set(error, ERR_INPUT, "proof: not a JSON object");
-    const char *protocol = json_string_value(json_object_get(json, "protocol"));
-    if (protocol == NULL || strcmp(protocol, "groth16") != 0)
-        return error_set(error, ERR_UNSUPPORTED, "proof: protocol \"%.20s\" is not groth16",
-                         protocol == NULL ? "(missing)" : protocol);
+    TRY(json_protocol(json, "proof", error));
     TRY(read_curve(json, out, error));
     const struct curve_info *curve = curve_info(out->curve);
     TRY(g1_from_json(curve, json_object_get(json, "pi_a"), "proof: pi_a", &out->a, error));

@@ -167,6 +167,29 @@ void key_free(struct key *key) {
     if (key) key->device->backend->key_free(key);
 }
 
+static enum err open_for(const char *spec, unsigned threads, const struct zkey *zkey,
+                         struct device **device, struct key **key, struct error *error) {
+    enum err rc;
+    TRY(device_open(spec, threads, device, error));
+    TRY(key_load(*device, zkey, key, error));
+    return ERR_NONE;
+fail:
+    device_close(*device);
+    *device = NULL;
+    return rc;
+}
+
+enum err device_open_for(const char *spec, unsigned threads, const struct zkey *zkey,
+                         struct device **device, struct key **key, struct error *passed_over,
+                         struct error *error) {
+    enum err rc = open_for(spec, threads, zkey, device, key, error);
+    *passed_over = (struct error){.code = ERR_NONE};
+    if (strcmp(spec, "auto") != 0) return rc;
+    if (rc != ERR_DEVICE_UNSUPPORTED && rc != ERR_DEVICE_MEMORY) return rc;
+    *passed_over = *error;
+    return open_for("cpu", threads, zkey, device, key, error);
+}
+
 /* --- proofs --- */
 
 /* One scalar below r by rejection: r has its top bit clear, so half of the draws will do. */

@@ -69,10 +69,17 @@ MUST_USE enum err key_memory(struct device *device, const struct zkey *zkey, siz
                              size_t *scratch_bytes, struct error *error);
 
 /* Puts the key on the device. `zkey` must stay open until key_free. ERR_DEVICE_MEMORY when it does
- * not fit. */
+ * not fit, ERR_DEVICE_UNSUPPORTED when the device takes no keys of this curve or size. */
 MUST_USE enum err key_load(struct device *device, const struct zkey *zkey, struct key **out,
                            struct error *error);
 void key_free(struct key *key); /* NULL may be freed; no proof may be pending */
+
+/* Opens `spec` and puts the key on it; the caller frees the key and closes the device. If the CUDA
+ * device of "auto" cannot take the key, the CPU takes it, and *passed_over says why; else its text
+ * is empty. */
+MUST_USE enum err device_open_for(const char *spec, unsigned threads, const struct zkey *zkey,
+                                  struct device **device, struct key **key,
+                                  struct error *passed_over, struct error *error);
 
 /* Memory for witnesses that the device reads at full speed (pinned on CUDA). */
 MUST_USE enum err device_host_alloc(struct device *device, size_t bytes, void **out,

@@ -58,11 +58,7 @@ static enum err read_sizes(const json_t *json, struct vkey **out, struct error *
     uint8_t le[4];
     if (!json_is_object(json))
         return error_set(error, ERR_INPUT, "verification key: not a JSON object");
-    const char *protocol = json_string_value(json_object_get(json, "protocol"));
-    if (protocol == NULL || strcmp(protocol, "groth16") != 0)
-        return error_set(error, ERR_UNSUPPORTED,
-                         "verification key: protocol \"%.20s\" is not groth16",
-                         protocol == NULL ? "(missing)" : protocol);
+    TRY(json_protocol(json, "verification key", error));
     const char *name = json_string_value(json_object_get(json, "curve"));
     const struct curve_info *curve = name == NULL ? NULL : curve_by_name(name);
     if (curve == NULL)

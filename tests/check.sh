@@ -4,11 +4,14 @@
 #   check.sh            all parts
 #   check.sh PART ...   those of `parts` below
 #
+# Any number of runs may be under way, also in one checkout: there a part waits for the same part of another run.
+#
 # Each part's output is in build/check/PART.log; here come its closing lines, how long it took, and in the end what failed
 # and the sum: who sees only the last lines of a long run sees why it failed.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 out=$PWD/build/check
+postgres=$out/postgres.$$ # another run in this checkout has its own
 passed=0 failed=0 times='' failures=''
 parts='packages build unit
     sql isolation migrations queue
@@ -35,7 +38,9 @@ part() {
     local name=$1 log=$out/$1.log start=$SECONDS status ran wrong took
     shift
     echo "== $name"
-    "$@" >"$log" 2>&1 </dev/null
+    exec 9>"$out/$name.lock"
+    flock 9
+    "$@" >"$log" 2>&1 </dev/null 9>&-
     status=$?
     took=$((SECONDS - start))
     read -r ran wrong < <(tally "$log")
@@ -49,6 +54,7 @@ part() {
         echo "   --- the end of $log:"
         tail -n 30 "$log" | sed 's/^/   /'
     fi
+    exec 9>&-
     times+=$(printf '%-12s %5d s   %5d passed, %d failed' "$name" $took "$ran" "$wrong")$'\n'
 }
 
@@ -72,20 +78,20 @@ unit_tests() {
 # All of them: those of gpu/ compute while those of service/, which find a PostgreSQL of their own by PROVERQ_TEST_DSN, wait.
 unit() {
     local status=0
-    unit_tests "$1" gpu "${2-}" >"$out/gpu.log" 2>&1 &
+    unit_tests "$1" gpu "${2-}" >"$out/gpu.$$.log" 2>&1 &
     unit_tests "$1" service "${2-}" || status=1
     wait $! || status=1
-    cat "$out/gpu.log"
+    cat "$out/gpu.$$.log"
     return $status
 }
 
 with_postgres() {
     local status PROVERQ_TEST_DSN
-    PROVERQ_TEST_DSN=$(contrib/scripts/private-postgres.sh start "$out/postgres") || return 1
+    PROVERQ_TEST_DSN=$(contrib/scripts/private-postgres.sh start "$postgres") || return 1
     export PROVERQ_TEST_DSN
     "$@"
     status=$?
-    contrib/scripts/private-postgres.sh remove "$out/postgres"
+    contrib/scripts/private-postgres.sh remove "$postgres"
     return $status
 }
 
@@ -152,7 +158,7 @@ run_part() {
 }
 
 mkdir -p "$out"
-trap 'contrib/scripts/private-postgres.sh stop "$out/postgres" 2>/dev/null' EXIT
+trap 'contrib/scripts/private-postgres.sh remove "$postgres" 2>/dev/null' EXIT
 trap 'exit 130' INT TERM
 # shellcheck disable=SC2086 # words
 [ $# -gt 0 ] || set -- $parts

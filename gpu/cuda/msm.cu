@@ -68,7 +68,7 @@ enum err msm_sort_layout(struct arena *arena, const struct msm_shape *shape, uin
     uint64_t capacity = (uint64_t)n_scalars * shape->windows;
     if (capacity >= UINT64_C(1) << 31)
         return error_set(
-            error, ERR_UNSUPPORTED,
+            error, ERR_DEVICE_UNSUPPORTED,
             "%u scalars have %llu digits; a list holds less than 2^31: sort them in parts",
             n_scalars, (unsigned long long)capacity);
     size_t sort_bytes = 0, select_bytes = 0;

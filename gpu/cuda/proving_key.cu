@@ -33,8 +33,8 @@ enum err proving_key_layout(struct arena *arena, const struct zkey *zkey, unsign
                             struct proving_key *out, struct error *error) {
     *out = {};
     if (!msm_supports(zkey->curve->id))
-        return error_set(error, ERR_UNSUPPORTED,
-                         "this program's CUDA prover has no %s; use --device cpu",
+        return error_set(error, ERR_DEVICE_UNSUPPORTED,
+                         "the CUDA prover has no %s; a prover with --device cpu takes it",
                          zkey->curve->name);
     shapes(zkey, max_tables, out);
     size_t g1 = msm_table_bytes(&out->witness, MSM_G1), g2 = msm_table_bytes(&out->witness, MSM_G2);

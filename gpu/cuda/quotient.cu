@@ -8,8 +8,9 @@ static_assert((unsigned)QUOTIENT_MAX_LOG_DOMAIN == (unsigned)NTT_MAX_LOG, "one l
 enum err quotient_key_layout(struct arena *arena, const struct zkey *zkey, struct quotient_key *out,
                              struct error *error) {
     if (zkey->log_domain > QUOTIENT_MAX_LOG_DOMAIN)
-        return error_set(error, ERR_UNSUPPORTED,
-                         "a domain of 2^%u is more than the CUDA prover's 2^%d; use the CPU",
+        return error_set(error, ERR_DEVICE_UNSUPPORTED,
+                         "a domain of 2^%u is more than the CUDA prover's 2^%d; a prover with "
+                         "--device cpu takes it",
                          zkey->log_domain, QUOTIENT_MAX_LOG_DOMAIN);
     *out = {};
     out->curve = zkey->curve->id;

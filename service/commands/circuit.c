@@ -106,7 +106,10 @@ static enum err check_key(struct candidate *c, struct error *error) {
     bool forgeable = false;
     enum err rc;
     TRY(zkey_open(c->zkey_path, &c->zkey, error));
-    TRY(keycheck(c->zkey, &forgeable, error));
+    if ((rc = keycheck(c->zkey, &forgeable, error))) {
+        error_prefix(error, "%s", c->zkey_path);
+        goto fail;
+    }
     if (forgeable)
         TRY(error_set(
             error, ERR_KEY,

@@ -1,6 +1,5 @@
 #include "service/commands/files.h"
 
-#include "gpu/atomic_file.h"
 #include "gpu/keycheck.h"
 #include "gpu/mapped_file.h"
 #include "gpu/monotonic.h"
@@ -8,60 +7,11 @@
 #include "gpu/setup.h"
 #include "gpu/verify.h"
 #include "gpu/wtns.h"
+#include "service/commands/output.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-/* --- output --- */
-
-struct output {
-    const char *path;
-    const void *bytes;
-    size_t size;
-    struct atomic_file *file; /* NULL for what is no regular file: a device, a pipe, a link */
-};
-
-/* A link is followed by writing to it, not replaced: /dev/stdout is one. */
-static bool is_special(const char *path) {
-    struct stat st;
-    return lstat(path, &st) == 0 && !S_ISREG(st.st_mode);
-}
-
-static enum err write_special(const struct output *out, struct error *error) {
-    const char *at = out->bytes;
-    size_t left = out->size;
-    int fd = open(out->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    while (fd >= 0 && left > 0) {
-        ssize_t n = write(fd, at, left);
-        if (n < 0 && errno != EINTR) break;
-        if (n > 0) at += n, left -= (size_t)n;
-    }
-    int cause = errno;
-    if (fd >= 0 && close(fd) != 0 && left == 0) left = 1, cause = errno;
-    if (fd >= 0 && left == 0) return ERR_NONE;
-    return error_set(error, ERR_IO, "%s: cannot write: %s", out->path, strerror(cause));
-}
-
-/* Everything is on disk under temporary names before the first file is put in place. */
-static enum err write_all(struct output *outputs, size_t n, struct error *error) {
-    enum err rc = ERR_NONE;
-    for (size_t i = 0; i < n; i++) {
-        if (is_special(outputs[i].path)) continue;
-        TRY(atomic_file_create(outputs[i].path, 0666, &outputs[i].file, error));
-        TRY(atomic_file_write(outputs[i].file, outputs[i].bytes, outputs[i].size, error));
-    }
-    for (size_t i = 0; i < n; i++)
-        TRY(outputs[i].file ? atomic_file_commit(outputs[i].file, error)
-                            : write_special(&outputs[i], error));
-fail:
-    for (size_t i = 0; i < n; i++)
-        atomic_file_close(outputs[i].file);
-    return rc;
-}
 
 static enum err print_text(const char *text, struct error *error) {
     if (fputs(text, stdout) != EOF && fflush(stdout) == 0) return ERR_NONE;
@@ -97,7 +47,8 @@ struct proving {
     struct prove_span spans[PROVE_STEP_COUNT];
     size_t n_spans;
     int64_t load_ns, prove_ns;
-    char device[200]; /* name and description */
+    char device[200];         /* name and description */
+    struct error passed_over; /* why it is not the first choice of "auto"; or without a text */
 };
 
 static enum err prove_on(const char *spec, unsigned threads, struct proving *p,
@@ -108,10 +59,9 @@ static enum err prove_on(const char *spec, unsigned threads, struct proving *p,
     const struct scalar *values = p->wtns->values;
     int64_t start = monotonic_ns();
     enum err rc;
-    TRY(device_open(spec, threads, &device, error));
+    TRY(device_open_for(spec, threads, p->zkey, &device, &key, &p->passed_over, error));
     (void)snprintf(p->device, sizeof p->device, "%s (%s)", device_name(device),
                    device_description(device));
-    TRY(key_load(device, p->zkey, &key, error));
     p->load_ns = monotonic_ns() - start;
     start = monotonic_ns();
     TRY(prove_start(key, &values, 1, &pending, error));
@@ -131,7 +81,7 @@ static enum err check(const struct proving *p, struct error *error) {
 static enum err blame(const struct options *options, struct proving *p, struct error *error) {
     bool forgeable;
     enum err rc = keycheck(p->zkey, &forgeable, error);
-    if (rc) return error_prefix(error, "%s", options->arguments[0]);
+    if (rc) return rc;
     char device[sizeof p->device];
     memcpy(device, p->device, sizeof device);
     if (strncmp(device, "cpu", 3) != 0) {
@@ -152,6 +102,8 @@ static void say_times(const struct options *options, const struct proving *p) {
     (void)fprintf(stderr, "proverq: proved on %s in %.1f ms\n", p->device,
                   (double)p->prove_ns / 1e6);
     if (!options->verbose) return;
+    if (*p->passed_over.text)
+        (void)fprintf(stderr, "  auto fell back to the CPU: %s\n", p->passed_over.text);
     (void)fprintf(stderr, "  %-10s %10.2f ms  the device is opened and gets the key\n", "load",
                   (double)p->load_ns / 1e6);
     for (size_t i = 0; i < p->n_spans; i++)
@@ -184,7 +136,7 @@ static enum err write_proof(const struct options *options, const struct proving 
         outputs[n++] = (struct output){
             .path = options->compressed, .bytes = compressed, .size = sizeof compressed};
     }
-    rc = write_all(outputs, n, error);
+    rc = output_write(outputs, n, error);
 fail:
     for (size_t i = 0; i < 3; i++)
         free(texts[i]);
@@ -210,11 +162,17 @@ enum err files_prove(const struct options *options, struct error *error) {
     struct zkey *zkey = NULL;
     struct wtns *wtns = NULL;
     struct proving p = {0};
+    const char *const outputs[] = {options->arguments[2], options->arguments[3], options->calldata,
+                                   options->compressed};
     enum err rc;
+    TRY(output_check(options->arguments, 2, outputs, sizeof outputs / sizeof *outputs, error));
     TRY(zkey_open(options->arguments[0], &zkey, error));
     TRY(check_request(options, zkey, error));
     TRY(wtns_open(options->arguments[1], &wtns, error));
-    TRY(wtns_matches(wtns, zkey, error));
+    if ((rc = wtns_matches(wtns, zkey, error))) {
+        error_prefix(error, "%s and %s", options->arguments[1], options->arguments[0]);
+        goto fail;
+    }
     warn_of_key(options->arguments[0], zkey);
     p.zkey = zkey;
     p.wtns = wtns;
@@ -222,6 +180,7 @@ enum err files_prove(const struct options *options, struct error *error) {
     TRY(prove_on(options->devices.item[0], options->threads, &p, error));
     rc = check(&p, error);
     if (rc == ERR_INVALID_PROOF) rc = blame(options, &p, error);
+    if (rc == ERR_KEY) error_prefix(error, "%s", options->arguments[0]);
     if (rc) goto fail;
     TRY(write_proof(options, &p, error));
     say_times(options, &p);
@@ -234,20 +193,31 @@ fail:
 
 /* --- verify --- */
 
-static enum err verify_files(struct mapped_file *const files[3], struct error *error) {
+/* The argument that an error of verify() is about: the key, the public values or the proof. */
+static size_t blamed_argument(enum err code) {
+    return code == ERR_KEY ? 0 : code == ERR_INPUT ? 1 : 2;
+}
+
+static enum err verify_files(const char *const *paths, struct mapped_file *const files[3],
+                             struct error *error) {
     struct vkey *vkey = NULL;
     struct scalar *publics = NULL;
     struct proof proof;
+    const char *path = paths[0];
     size_t n = 0;
     enum err rc;
     TRY(vkey_from_json((const char *)mapped_file_bytes(files[0]), mapped_file_size(files[0]), &vkey,
                        error));
+    path = paths[1];
     TRY(publics_from_json((const char *)mapped_file_bytes(files[1]), mapped_file_size(files[1]),
                           vkey->curve, &publics, &n, error));
+    path = paths[2];
     TRY(proof_from_json((const char *)mapped_file_bytes(files[2]), mapped_file_size(files[2]),
                         &proof, error));
     rc = verify(vkey, publics, n, &proof, error);
+    path = paths[blamed_argument(rc)];
 fail:
+    if (rc != ERR_NONE) error_prefix(error, "%s", path);
     free(publics);
     vkey_free(vkey);
     return rc;
@@ -259,7 +229,7 @@ enum err files_verify(const struct options *options, bool *printed, struct error
     *printed = false;
     for (size_t i = 0; i < 3; i++)
         TRY(mapped_file_read(options->arguments[i], &files[i], error));
-    rc = verify_files(files, error);
+    rc = verify_files(options->arguments, files, error);
     struct error print_error;
     char line[sizeof error->text + 16];
     (void)snprintf(line, sizeof line, rc ? "invalid: %s\n" : "valid\n", error->text);
@@ -277,7 +247,9 @@ enum err files_vkey(const struct options *options, struct error *error) {
     struct zkey *zkey = NULL;
     struct vkey *vkey = NULL;
     char *json = NULL;
+    const char *const output = "/dev/stdout";
     enum err rc;
+    TRY(output_check(options->arguments, 1, &output, 1, error));
     TRY(zkey_open(options->arguments[0], &zkey, error));
     warn_of_key(options->arguments[0], zkey);
     TRY(vkey_from_zkey(zkey, &vkey, error));
@@ -296,19 +268,23 @@ fail:
 }
 
 enum err files_setup(const struct options *options, struct error *error) {
+    const char *const *path = options->arguments;
     struct r1cs *r1cs = NULL;
+    char *target = NULL;
     enum err rc;
-    if (is_special(options->arguments[1]))
-        return error_set(error, ERR_IO, "%s: not a regular file", options->arguments[1]);
-    TRY(r1cs_open(options->arguments[0], &r1cs, error));
-    TRY(setup_write(r1cs, options->arguments[1], error));
+    TRY(output_check(path, 1, path + 1, 1, error));
+    TRY(output_target(path[1], &target, error));
+    if (!target) TRY(error_set(error, ERR_IO, "%s: not a regular file", path[1]));
+    TRY(r1cs_open(path[0], &r1cs, error));
+    TRY(setup_write(r1cs, target, error));
     char line[sizeof error->text];
     (void)snprintf(line, sizeof line,
                    "%s: INSECURE development key for %u constraints on %s; never verify with it "
                    "what matters\n",
-                   options->arguments[1], r1cs->n_constraints, r1cs->curve->name);
+                   path[1], r1cs->n_constraints, r1cs->curve->name);
     rc = print_text(line, error);
 fail:
     r1cs_close(r1cs);
+    free(target);
     return rc;
 }

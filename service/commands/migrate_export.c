@@ -7,18 +7,17 @@
  * unit.
  */
 #include "service/commands/migrate.h"
+#include "service/commands/output.h"
 #include "service/schema/migrations.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-enum { NAME_BYTES = 200, NUMBER_DIGITS_MAX = 18 };
+enum { NAME_BYTES = 200, NUMBER_DIGITS_MAX = 18, PATH_BYTES = 4096 };
 
 struct unit {
     char name[100]; /* proverq_initial */
@@ -327,7 +326,7 @@ static enum err path_of(const char *folder, const struct file *file, char *path,
 
 /* Nothing is written when one of them is there already. */
 static enum err check_absent(const struct export *e, const char *folder, struct error *error) {
-    char path[4096];
+    char path[PATH_BYTES];
     struct stat status;
     enum err rc = ERR_NONE;
     for (size_t i = 0; i < e->n_files; i++) {
@@ -342,26 +341,27 @@ fail:
     return rc;
 }
 
-static enum err write_file(const char *path, const char *text, struct error *error) {
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    FILE *stream = fd < 0 ? NULL : fdopen(fd, "w");
-    bool ok = stream && fputs(text, stream) >= 0;
-    int reason = errno;
-    if (stream && fclose(stream) != 0) reason = errno, ok = false;
-    if (!stream && fd >= 0) (void)close(fd);
-    return ok ? ERR_NONE : error_set(error, ERR_IO, "%s: %s", path, strerror(reason));
+static enum err write_files(const struct export *e, const char *folder, struct error *error) {
+    char(*paths)[PATH_BYTES] = calloc(e->n_files, sizeof *paths);
+    struct output *outputs = calloc(e->n_files, sizeof *outputs);
+    enum err rc = paths && outputs ? ERR_NONE : no_memory(error);
+    for (size_t i = 0; i < e->n_files && rc == ERR_NONE; i++) {
+        const char *text = e->files[i].text;
+        outputs[i] = (struct output){.path = paths[i], .bytes = text, .size = strlen(text)};
+        rc = path_of(folder, &e->files[i], paths[i], sizeof paths[i], error);
+    }
+    if (rc == ERR_NONE) rc = output_write(outputs, e->n_files, error);
+    free(outputs);
+    free(paths);
+    return rc;
 }
 
-static enum err write_files(const struct export *e, const char *folder, struct error *error) {
-    char path[4096];
-    enum err rc = ERR_NONE;
+static enum err fill_folder(const struct export *e, const char *folder, struct error *error) {
+    enum err rc;
     if (mkdir(folder, 0755) != 0 && errno != EEXIST)
         return error_set(error, ERR_IO, "%s: %s", folder, strerror(errno));
     TRY(check_absent(e, folder, error));
-    for (size_t i = 0; i < e->n_files; i++) {
-        TRY(path_of(folder, &e->files[i], path, sizeof path, error));
-        TRY(write_file(path, e->files[i].text, error));
-    }
+    TRY(write_files(e, folder, error));
 fail:
     return rc;
 }
@@ -413,7 +413,7 @@ enum err migrate_export(const struct options *options, struct error *error) {
     TRY(read_number(&e, error));
     TRY(make_units(&e, error));
     TRY(make_files(&e, tool, error));
-    TRY(write_files(&e, folder, error));
+    TRY(fill_folder(&e, folder, error));
     (void)printf("%s: versions %d to %d, %zu files for %s\n", folder, e.from,
                  migrations_newest(e.all), e.n_files, tool->name);
     (void)printf("run: %s %s %s\n%s", tool->before, folder, tool->after, tool->advice);

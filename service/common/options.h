@@ -100,7 +100,8 @@ enum command {
       "log every timed step too (SYNTH_TIMING, GPU_TIMING, FIN_TIMING)")                           \
     X(devices, LIST, "device", "auto|cpu|cuda:N", "auto", FOR_PROVERS | FOR(COMMAND_PROVE),        \
       "device to prove on; `serve` takes several. auto: each CUDA device that works, else the "    \
-      "CPU")                                                                                       \
+      "CPU; CUDA takes BN254 only: `prove` falls back to the CPU, `serve` needs --device auto "    \
+      "--device cpu")                                                                              \
     X(threads, COUNT, "threads", "N", "0", FOR_PROVERS | FOR(COMMAND_PROVE),                       \
       "CPU threads of a prover (0: one per core)")                                                 \
     X(cache_dir, STRING, "cache-dir", "DIR", "", FOR_PROVERS,                                      \

@@ -112,6 +112,58 @@ status 1 "a folder that is missing" "$proverq" prove "$files/merkle.zkey" "$file
 ok "leaves no half result" test ! -e p.json
 status 1 "a disk that is full" "$proverq" prove "$files/merkle.zkey" "$files/witness.wtns" p.json /dev/full
 
+echo "one file under two names"
+mkdir here elsewhere
+one_file() { # one_file NAME COMMAND ...: refused before anything starts; key, witness and constraints stay
+    local name=$1
+    shift
+    cp "$files/merkle.zkey" here/k
+    cp "$files/witness.wtns" here/w
+    cp "$files/merkle.r1cs" here/c
+    ln -f here/k here/hard
+    ln -sfn ../here/k elsewhere/link
+    ln -sfn ../here here/folder
+    ln -sfn ../here/new elsewhere/dangling
+    status 2 "$name" "$@"
+    says "$name: says so" err ' are one file: '
+    ok "$name: the key is kept" cmp here/k "$files/merkle.zkey"
+    ok "$name: the witness is kept" cmp here/w "$files/witness.wtns"
+    ok "$name: the constraints are kept" cmp here/c "$files/merkle.r1cs"
+    is "$name: nothing is written" 'c folder hard k w ' "$(find here -mindepth 1 -printf '%f\n' | sort | tr '\n' ' ')"
+}
+one_file "the proof over the key" "$proverq" prove here/k here/w here/k here/new
+one_file "the public values over the key" "$proverq" prove here/k here/w here/new here/k
+one_file "the proof over the witness" "$proverq" prove here/k here/w here/new ./here/w
+one_file "the key under its whole name" "$proverq" prove here/k here/w "$PWD/elsewhere/../here/k" here/new
+one_file "the key's second name" "$proverq" prove here/k here/w here/hard here/new
+one_file "a link to the key" "$proverq" prove here/k here/w elsewhere/link here/new
+one_file "a key that was given as a link" "$proverq" prove elsewhere/link here/w here/k here/new
+one_file "the key in a linked folder" "$proverq" prove here/k here/w here/folder/k here/new
+one_file "proof and public values in one file" "$proverq" prove here/k here/w here/new ./here/new
+one_file "the same in a linked folder" "$proverq" prove here/k here/w here/new here/folder/new
+one_file "the same behind a link to no file" "$proverq" prove here/k here/w elsewhere/dangling here/new
+one_file "calldata over the witness" "$proverq" prove --calldata here/w here/k here/w here/new here/new2
+one_file "calldata over the proof" "$proverq" prove --calldata here/new here/k here/w here/new here/new2
+one_file "a compressed proof over the key" "$proverq" prove --compressed here/k here/k here/w here/new here/new2
+one_file "standard output over the key" sh -c "'$proverq' prove here/k here/w /dev/stdout here/new 1<>here/k"
+one_file "a verification key after its key" sh -c "'$proverq' vkey here/k >>here/k"
+one_file "a key over its constraints" "$proverq" setup here/c here/c
+one_file "the same by a longer name" "$proverq" setup here/c "$PWD/here/folder/c"
+status 0 "two outputs to one device are allowed" "$proverq" prove here/k here/w /dev/null /dev/null
+echo before >here/target
+ln -s ../here/target elsewhere/to-target
+status 1 "an output behind a link, whose command fails" sh -c "trap '' XFSZ; ulimit -f 0; exec '$proverq' prove here/k here/w elsewhere/to-target here/new"
+is "stays whole" before "$(cat here/target)"
+status 0 "an output behind a link" "$proverq" prove here/k here/w elsewhere/to-target elsewhere/dangling
+ok "is written where the link leads" jq -e .pi_a here/target
+ok "also if there was no file" jq -e 'length > 0' here/new
+ok "and the links stay" test -L elsewhere/to-target -a -L elsewhere/dangling
+rm -f here/new
+status 1 "an output in place of a folder" "$proverq" prove here/k here/w here/new elsewhere
+ok "leaves no other output" test ! -e here/new
+status 1 "a device that is full" "$proverq" prove here/k here/w here/new /dev/full
+ok "leaves no other output either" test ! -e here/new
+
 "$proverq" prove "$files/merkle.zkey" "$files/witness.wtns" proof.json public.json 2>err
 invalid() { # invalid NAME VKEY PUBLIC PROOF
     status 1 "$1 is invalid" "$proverq" verify "${@:2}"
@@ -135,6 +187,37 @@ invalid "a public value that is r" "$files/vkey.json" other.json proof.json
 status 1 "a missing proof is an error" "$proverq" verify "$files/vkey.json" public.json nowhere.json
 says "and named" err nowhere.json
 silent "but no verdict" out
+names() { # names NAME FILE VKEY PUBLIC PROOF: it is invalid, and the file that is at fault is named
+    invalid "$1" "${@:3}"
+    says "$1: names the file" out "invalid: $2: "
+}
+jq -c '.vk_alpha_1[0] = "1"' "$files/vkey.json" >other-key.json
+names "a verification key off its curve" other-key.json other-key.json public.json proof.json
+jq -c '.vk_alpha_1[0] = "x"' "$files/vkey.json" >other-key.json
+names "a verification key without numbers" other-key.json other-key.json public.json proof.json
+jq -c '.[0] = "x"' public.json >other.json
+names "a public value that is no number" other.json "$files/vkey.json" other.json proof.json
+jq -c '.[1:]' public.json >other.json
+names "missing public values" other.json "$files/vkey.json" other.json proof.json
+jq -c '.pi_a[0] = "1"' proof.json >other.json
+names "a proof off its curve" other.json "$files/vkey.json" public.json other.json
+cp "$files/merkle.zkey" bad.zkey
+alpha=$(($(LC_ALL=C grep -obUaP '\x02\x00\x00\x00.{8}\x20\x00\x00\x00' bad.zkey | head -n 1 | cut -d: -f1) + 12 + 4 + 32 + 4 + 32 + 12))
+printf '\x01\x02' | dd of=bad.zkey bs=1 seek=$alpha conv=notrunc status=none
+bad "a key whose alpha is off the curve" 1 'bad.zkey: ' "$proverq" prove bad.zkey "$files/witness.wtns"
+
+echo "what snarkjs takes"
+for curve in bn-128 BN128 bn254 alt-bn128 alt_bn128; do
+    jq -c --arg curve "$curve" '.curve = $curve' "$files/vkey.json" >other-key.json
+    status 0 "a key of $curve" "$proverq" verify other-key.json public.json proof.json
+    jq -c --arg curve "$curve" '.curve = $curve' proof.json >other.json
+    status 0 "a proof of $curve" "$proverq" verify "$files/vkey.json" public.json other.json
+done
+jq -c 'del(.protocol)' proof.json >other.json
+jq -c 'del(.protocol)' "$files/vkey.json" >other-key.json
+status 0 "a proof and a key that name no protocol" "$proverq" verify other-key.json public.json other.json
+jq -c '.protocol = "plonk"' proof.json >other.json
+invalid "a proof of another protocol" "$files/vkey.json" public.json other.json
 
 echo "keys that prove nothing"
 status 0 "setup" "$proverq" setup "$circuits/merkle/merkle.r1cs" made.zkey

@@ -12,7 +12,7 @@ own=$root/tests/circuits
 faults=${PROVERQ_FAULTS:-$root/build/proverq-faults}
 device=${DEVICE:-cpu}
 
-calculators() { pgrep -f "^proverq calculator-process|^$work.* /proc/self/fd/7" -a; }
+calculators() { pgrep -P "${pids[prover]}" -f '^proverq calculator-process' -a || pgrep -f "^$work.* /proc/self/fd/7" -a; }
 no_calculator() { ! calculators >/dev/null; }
 
 # within NAME MILLISECONDS COMMAND ...: it succeeds in that time.

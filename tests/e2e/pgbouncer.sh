@@ -36,7 +36,7 @@ server_round_robin = 1
 INI
         begin pgbouncer as_nobody "$(PATH=$PATH:/usr/sbin command -v pgbouncer)" "$work/pgbouncer/ini"
         PROVERQ_DATABASE=postgresql://proverq@127.0.0.1:$port/proverq
-        if until_true 5 sql -c 'select true'; then return 0; fi
+        if until_true 5 sql -c 'select true' && kill -0 "${pids[pgbouncer]}"; then return 0; fi # else the port is another's
         end pgbouncer
     done
     fail "pgbouncer starts" "$(tail -n 5 "$work/pgbouncer.log")"

@@ -136,18 +136,20 @@ killed_prover() {
 # The supervisor reaps the prover it lost, gives back its leases before they expire, and starts another.
 supervisor() {
     echo "-- supervisor"
-    local job pid
+    local job pid session
     add_circuit supervised "$(zkey_of semaphore4-d20)"
-    begin serve "$proverq" serve --device cpu --threads 2 --lease 10m --poll 200ms
+    begin serve setsid "$proverq" serve --device cpu --threads 2 --lease 10m --poll 200ms
     job=$(enqueue supervised "$(witness_of semaphore4-d20)" 12)
     eventually "the supervisor's prover is at work" 60 "
         select bool_or(state = 'leased') and bool_or(state = 'proved') from proverq.partition where job_seq = $job"
+    session=${pids[serve]}
+    is "its children are in its session" 2 "$(pgrep -P "$session" -s "$session" -c)"
     pid=$(sql -c "select pid from proverq.provers where state = 'running' and leased > 0 limit 1")
     kill -9 "$pid"
     eventually "after kill -9 of its prover the job is finished long before the lease ends" 90 "select state = 'finished' from proverq.job where job_seq = $job"
     is "the lost prover is known as lost" lost "$(sql -c "select state from proverq.provers where pid = $pid order by prover_id desc limit 1")"
     ends_well "the supervisor" serve
-    is "and leaves nobody behind" '' "$(pgrep -f "$proverq (prover|finalizer)" -a | grep -v defunct)"
+    is "and leaves nobody behind" '' "$(pgrep -s "$session" -a | grep -v defunct)"
 }
 
 bad_partitions() {

@@ -91,7 +91,7 @@ static void check_other_curve(both &devices) {
         return;
     }
     card_circuit_make(&s, &c);
-    CHECK(key_load(devices.cuda, &c.zkey, &key, &error) == ERR_UNSUPPORTED,
+    CHECK(key_load(devices.cuda, &c.zkey, &key, &error) == ERR_DEVICE_UNSUPPORTED,
           "a key of a curve that is not built in is not refused");
     printf("  BLS12-381: \"%s\"\n", error.text);
     card_circuit_free(&c);

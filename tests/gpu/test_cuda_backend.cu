@@ -137,6 +137,54 @@ START_TEST(without_a_driver_cuda_is_missing_and_auto_says_cpu) {
 }
 END_TEST
 
+static void open_auto(const struct card_circuit *c, const char *device_wanted, const char *reason) {
+    struct device *device;
+    struct key *key;
+    struct error why;
+    ck_assert_msg(device_open_for("auto", 1, &c->zkey, &device, &key, &why, &error) == ERR_NONE,
+                  "%s", error.text);
+    ck_assert_str_eq(device_name(device), device_wanted);
+    ck_assert_msg(strstr(why.text, reason) != NULL, "%s", why.text);
+    ck_assert(*reason != '\0' || why.text[0] == '\0');
+    ck_assert_int_eq(prove(key, c), ERR_NONE);
+    key_free(key);
+    device_close(device);
+    ck_assert_nothing_left();
+}
+
+START_TEST(auto_falls_back_to_the_cpu_for_each_key_that_the_card_cannot_take) {
+    struct circuit_spec spec = {CURVE_BLS12_381, CIRCUIT_BITS, 40, 1, 0, 1, 0};
+    struct card_circuit bls12_381;
+    struct device *device;
+    struct key *key;
+    struct error why;
+    card_circuit_make(&spec, &bls12_381);
+    fake_reset();
+    open_auto(&small, "cuda:0", "");
+    open_auto(&bls12_381, "cpu", "the CUDA prover has no bls12381");
+    allocation_fail(0);
+    ck_assert_int_eq(device_open("cuda:0", 1, &device, &error), ERR_NONE);
+    device_close(device);
+    allocation_fail(allocation_count() + 1); /* the first for the key */
+    open_auto(&small, "cpu", "device memory: no room for");
+    allocation_fail(0);
+    open_auto(&small, "cuda:0", "");
+    ck_assert_int_eq(device_open_for("cuda:0", 1, &bls12_381.zkey, &device, &key, &why, &error),
+                     ERR_DEVICE_UNSUPPORTED);
+    ck_assert_ptr_null(device);
+    ck_assert_nothing_left();
+    card_circuit_free(&bls12_381);
+}
+END_TEST
+
+/* Else a job's partitions would fail, or the device be quarantined, where another prover could take
+ * them. */
+START_TEST(a_key_that_the_card_cannot_take_is_neither_the_jobs_fault_nor_the_cards) {
+    ck_assert_int_eq(error_class(ERR_DEVICE_UNSUPPORTED), ERROR_CLASS_HOST);
+    ck_assert(error_retryable(ERR_DEVICE_UNSUPPORTED));
+}
+END_TEST
+
 START_TEST(the_dry_run_tells_what_loading_takes) {
     struct device *device;
     struct key *key;
@@ -235,6 +283,8 @@ int main(void) {
     tcase_add_test(t, every_failed_call_is_reported_and_survived);
     tcase_add_test(t, a_lost_device_tells_the_process_to_end);
     tcase_add_test(t, without_a_driver_cuda_is_missing_and_auto_says_cpu);
+    tcase_add_test(t, auto_falls_back_to_the_cpu_for_each_key_that_the_card_cannot_take);
+    tcase_add_test(t, a_key_that_the_card_cannot_take_is_neither_the_jobs_fault_nor_the_cards);
     tcase_add_test(t, the_dry_run_tells_what_loading_takes);
     tcase_add_test(t, one_thread_may_start_more_proofs_than_slots);
     tcase_add_test(t, threads_share_two_slots_while_keys_come_and_go);

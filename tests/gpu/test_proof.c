@@ -86,7 +86,11 @@ START_TEST(refuses_proofs_of_another_shape) {
     } bad[] = {
         {"[]", ERR_INPUT, "not a JSON object"},
         {"{", ERR_INPUT, "not valid JSON"},
-        {"{}", ERR_UNSUPPORTED, "protocol"},
+        {"{}", ERR_INPUT, "pi_a: missing"},
+        {"{\"protocol\":7}", ERR_UNSUPPORTED, "protocol"},
+        {"{\"curve\":\"alt-bn128\"}", ERR_INPUT, "pi_a: missing"},
+        {"{\"curve\":\"BN-128\"}", ERR_INPUT, "pi_a: missing"},
+        {"{\"curve\":\"bn1284\"}", ERR_UNSUPPORTED, "bn1284"},
         {"{\"protocol\":\"plonk\"}", ERR_UNSUPPORTED, "plonk"},
         {"{\"protocol\":\"groth16\"}", ERR_INPUT, "pi_a: missing"},
         {"{\"protocol\":\"groth16\",\"curve\":\"bw6\"}", ERR_UNSUPPORTED, "bw6"},

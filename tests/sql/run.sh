@@ -117,7 +117,7 @@ blocked() {
     local i
     for ((i = 0; i < 500; i++)); do
         [ "$(sql -c "select count(*) from pg_stat_activity where application_name = 'session_$1'
-            and wait_event_type = 'Lock'")" = 0 ] ||
+            and datname = current_database() and wait_event_type = 'Lock'")" = 0 ] ||
             { echo blocked && return; }
         sleep 0.01
     done

@@ -49,6 +49,15 @@ static size_t read_file(const char *path) {
     return n;
 }
 
+/* Beside the program, which is in a folder of the test that runs it. */
+static void write_file(void) {
+    char path[4096];
+    (void)snprintf(path, sizeof path, "%s.written", program_invocation_name);
+    if (open(path, O_CREAT | O_WRONLY, 0600) >= 0) return;
+    fprintf(stderr, "cannot write: %s\n", strerror(errno));
+    exit(4);
+}
+
 static void *thread_main(void *arg) {
     return arg;
 }
@@ -82,10 +91,7 @@ static void misbehave(void) {
         read_file("/etc/passwd");
         break;
     case WRITE_FILE:
-        if (open("/tmp/proverq-written", O_CREAT | O_WRONLY, 0600) < 0) {
-            fprintf(stderr, "cannot write: %s\n", strerror(errno));
-            exit(4);
-        }
+        write_file();
         break;
     case SOCKET:
         socket(AF_INET, SOCK_STREAM, 0);

@@ -62,7 +62,7 @@ static void setup(void) {
     open_db();
     /* A killed finalizer's last statement may still run, and take its locks in another order. */
     script("select pg_terminate_backend(pid, 20000) from pg_stat_activity "
-           "where application_name like 'proverq finalizer%%'");
+           "where application_name like 'proverq finalizer%%' and datname = current_database()");
     reset_rows();
     child_log_open();
     receiver_start(NULL, NULL);
@@ -274,7 +274,7 @@ START_TEST(lost_connections_are_made_again) {
     make_endpoint("/200");
     wait_for_log("finalizer started");
     script("select count(pg_terminate_backend(pid)) from pg_stat_activity "
-           "where application_name like 'proverq finalizer%%'");
+           "where application_name like 'proverq finalizer%%' and datname = current_database()");
     prove_jobs(2, true);
     wait_for("select count(*) from proverq_private.webhook_delivery where state = 'delivered'",
              "2");

@@ -124,10 +124,10 @@ END_TEST
 START_TEST(a_lost_connection_is_made_again) {
     struct janitor *janitor = start();
     wait_for("select count(*) from pg_stat_activity where application_name like "
-             "'proverq finalizer %'",
+             "'proverq finalizer %' and datname = current_database()",
              "1");
     script("select pg_terminate_backend(pid) from pg_stat_activity where application_name like "
-           "'proverq finalizer %%'");
+           "'proverq finalizer %%' and datname = current_database()");
     script("select proverq.enqueue_path('c', '{a}'); select * from proverq_private.claim(1, '{1}', "
            "1, 1)");
     wait_for("select count(*) from proverq.partition where state = 'ready'", "1");

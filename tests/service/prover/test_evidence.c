@@ -106,7 +106,8 @@ START_TEST(a_lost_connection_is_told_and_loses_nothing) {
     struct error lost;
     add_idle_rows(3);
     script("select pg_terminate_backend(pid) from pg_stat_activity "
-           "where pid <> pg_backend_pid() and application_name = 'test'");
+           "where pid <> pg_backend_pid() and application_name = 'test' and datname = "
+           "current_database()");
     ck_assert_int_eq(evidence_record(&evidence, true, &lost), ERR_CONNECTION);
     CHECK_OK(db_reconnect_within(pipeline.record_db, -1, 5000, &error));
     CHECK_OK(evidence_record(&evidence, true, &error));

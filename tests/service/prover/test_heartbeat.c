@@ -151,7 +151,8 @@ END_TEST
 
 START_TEST(a_lost_connection_is_made_again_and_the_lease_renewed) {
     script("select pg_terminate_backend(pid, 5000) from pg_stat_activity "
-           "where application_name = 'test' and pid <> pg_backend_pid()");
+           "where application_name = 'test' and datname = current_database() and pid <> "
+           "pg_backend_pid()");
     beat_for(LEASE_MS * 3 / 2);
     ck_assert_int_eq(number(is_held), 1);
 }

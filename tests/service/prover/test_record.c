@@ -184,7 +184,8 @@ END_TEST
 
 START_TEST(a_lost_connection_loses_no_result) {
     script("select pg_terminate_backend(pid) from pg_stat_activity "
-           "where application_name = 'test' and pid <> pg_backend_pid()");
+           "where application_name = 'test' and datname = current_database() and pid <> "
+           "pg_backend_pid()");
     record_all();
     ck_assert_int_eq(proved(), TASKS);
 }
