@@ -49,7 +49,8 @@ rm "$work/export/0001_initial.up.sql"
 refused "a file that exists is not overwritten" \
     'is not overwritten: remove it, or choose another --start-number or folder' "$proverq" migrate export "$work/export"
 is "... and none is written then" no "$(test -e "$work/export/0001_initial.up.sql" && echo yes || echo no)"
-refused "a disk that is full" 'cannot write: File too large' sh -c "trap '' XFSZ; ulimit -f 4; exec '$proverq' migrate export '$work/small'"
+refused "a disk that is full" 'cannot write: File too large' \
+    sh -c "trap '' XFSZ; ulimit -f 4; exec '$proverq' migrate export '$work/small'"
 is "... leaves no file" '' "$(ls "$work/small")"
 refused "a folder that cannot be made" 'No such file or directory' "$proverq" migrate export "$work/not/there"
 refused "an unknown format" 'is not golang-migrate' "$proverq" migrate export --format flyway "$work/x"

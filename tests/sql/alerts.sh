@@ -44,7 +44,8 @@ sql -c "update proverq_private.prover set state = 'running' where prover_id <= 2
 quiet 'some run again'
 sql -c "update proverq.partition set state = 'held', due_at = clock_timestamp() - interval '2 min'
         where (job_seq, partition_idx) = (1, 0)"
-raised 'a backoff is over, and no finalizer ends it' no_finalizer 'partitions that are due again wait, .*run: proverq serve'
+raised 'a backoff is over, and no finalizer ends it' no_finalizer \
+    'partitions that are due again wait, .*run: proverq serve'
 it 'a finalizer does' "$(finalizer -c 'select proverq.wake_due(), (select count(*) from proverq.alerts)')" '1|0'
 sql -c "select proverq_private.circuit_refused(1, 2, 'device_memory', 'the key needs 9 GB')" >/dev/null
 quiet 'one refuses the circuit, another takes it'
@@ -185,7 +186,8 @@ admin() {
         -U postgres -d proverq "$@"
 }
 limit old_snapshot "after = '0.1 s'"
-(PGAPPNAME=theirs admin -c 'begin isolation level repeatable read; select 1; select pg_sleep(60); commit' >/dev/null 2>&1) &
+(PGAPPNAME=theirs admin -c 'begin isolation level repeatable read; select 1; select pg_sleep(60); commit' \
+    >/dev/null 2>&1) &
 for _ in {1..50}; do
     [ "$(sql -c "select count(*) from pg_stat_activity where application_name = 'theirs'
         and backend_xmin is not null")" = 1 ] && break
