@@ -30,7 +30,9 @@ static void in_process(int (*checks)(void)) {
     pid_t pid = fork();
     if (pid == 0) {
         filter_begin(&f);
-        _exit(checks());
+        int failures = checks();
+        for (;;) /* not _exit: a sanitizer's makes system calls that the filter denies */
+            (void)syscall(SYS_exit_group, failures);
     }
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert_int_eq(status, 0);
