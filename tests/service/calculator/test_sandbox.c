@@ -265,5 +265,5 @@ int main(int argc, char **argv) {
                                          &a_tool_writes_in_its_folder_only,
                                          &a_tool_reaches_no_process_and_no_network,
                                          &few_and_many_inputs_are_sorted_in_the_sandbox};
-    return run_tests("hostile", set_up, tear_down, tests, sizeof tests / sizeof *tests);
+    return run_tests("sandbox", set_up, tear_down, tests, sizeof tests / sizeof *tests);
 }
