@@ -3,8 +3,8 @@
  * Records come from the device's own clock (CUPTI, see gpu/cuda/records.cu) or, where there are
  * none, from the steps of the proofs; in any order, up to seconds late. They are reduced to
  * intervals: records of a kind that overlap, or are less than ACTIVITY_TOLERANCE_NS apart, become
- * one, and the time in it that some record covers is counted exactly. Private to gpu/ and its tests; users have
- * device_activity_start and device_activity_drain (prover.h).
+ * one, and the time in it that some record covers is counted exactly. Private to gpu/ and its
+ * tests; users have device_activity_start and device_activity_drain (prover.h).
  */
 #ifndef PROVERQ_ACTIVITY_H
 #define PROVERQ_ACTIVITY_H

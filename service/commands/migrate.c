@@ -82,8 +82,6 @@ enum err migrate_down(const struct options *options, struct error *error) {
     TRY(migrations_load(&work.all, error));
     TRY(read_version(options, work.all, 0, &target, error));
     TRY(work_begin(options, &work, error));
-    if (work.schema.version > migrations_newest(work.all))
-        TRY(plan_newer_schema(work.all, &work.schema, error));
     if (work.schema.version > target)
         TRY(migrate_run(work.db, work.all, target, options->lock_wait_ms, error));
     else

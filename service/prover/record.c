@@ -24,12 +24,6 @@ static const struct db_statement *const statements[] = {&complete, &fail_, &rele
 const struct stage_statements record_statements = {statements,
                                                    sizeof statements / sizeof *statements};
 
-#define TIMING_PARAMS(columns)                                                                     \
-    db_int2_array((columns)->steps, (columns)->n),                                                 \
-        db_int2_array((columns)->workers, (columns)->n),                                           \
-        db_time_array((columns)->started_us, (columns)->n),                                        \
-        db_int8_array((columns)->durations_us, (columns)->n)
-
 static void log_task(const struct task *task, const char *message) {
     log_info(message, log_number("job", task->job), log_number("partition", task->partition),
              log_number("attempt", task->attempt), log_text("circuit", task->circuit->name));
@@ -152,17 +146,21 @@ static void log_failure(const struct task *task, const char *now) {
 
 /* The table of errors decides: wrong input and wrong circuits fail at once; what a host or a device
  * cannot is tried again and spends nothing. */
-static enum err send_failure(struct db *db, struct task *task, const struct timing_columns *timing,
-                             struct error *error) {
+static enum err send_failure(struct db *db, struct task *task, struct error *error) {
     enum error_class class = error_class(task->error.code);
     bool spends = class != ERROR_CLASS_HOST && class != ERROR_CLASS_DEVICE;
+    struct timing_columns timing;
     struct db_result *rows = NULL;
     enum err rc;
+    timing_to_columns(&task->timing, timing_wall_offset(), &timing);
     TRY(db_run(db, &fail_,
                DB_PARAMS(db_int(task->job), db_int(task->partition), db_uuid(&task->lease.token),
                          db_text(error_name(task->error.code)), db_text(task->error.text),
                          db_int(error_retryable(task->error.code)), db_int(spends),
-                         TIMING_PARAMS(timing)),
+                         db_int2_array(timing.steps, timing.n),
+                         db_int2_array(timing.workers, timing.n),
+                         db_time_array(timing.started_us, timing.n),
+                         db_int8_array(timing.durations_us, timing.n)),
                &rows, error));
     task->is_timed = strcmp(db_get_text(rows, 0, 0), "stale") != 0;
     log_failure(task, db_get_text(rows, 0, 0));
@@ -189,13 +187,12 @@ fail:
     return rc;
 }
 
-static enum err send_outcome(struct db *db, struct task *task, const struct timing_columns *timing,
-                             struct error *error) {
+static enum err send_outcome(struct db *db, struct task *task, struct error *error) {
     switch (task->outcome) {
     case OUTCOME_PROOF:
         return send_proofs(db, &task, 1, error);
     case OUTCOME_FAILURE:
-        return send_failure(db, task, timing, error);
+        return send_failure(db, task, error);
     case OUTCOME_DROP:
         log_info("partition dropped", log_number("job", task->job),
                  log_number("partition", task->partition), log_number("attempt", task->attempt),
@@ -238,12 +235,10 @@ static void log_recorded(struct pipeline *pipeline, const struct task *task) {
 }
 
 static void record_one(struct pipeline *pipeline, struct task *task) {
-    struct timing_columns timing;
     struct error error;
     int refusals = 0;
     enum err rc;
-    timing_to_columns(&task->timing, timing_wall_offset(), &timing);
-    while ((rc = send_outcome(pipeline->record_db, task, &timing, &error)) != ERR_NONE) {
+    while ((rc = send_outcome(pipeline->record_db, task, &error)) != ERR_NONE) {
         if (rc == ERR_CONNECTION) {
             task->is_repeated = true;
             if (reconnect(pipeline, &error) != ERR_NONE) break;
